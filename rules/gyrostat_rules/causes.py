@@ -1,0 +1,15 @@
+"""Kinds of incident, gravest cause first, and the families within which one cause is one incident."""
+
+NUMERIC = ("nonfinite", "divergence", "mismatch", "experts", "entropy")  # DESIGN §5: this order leads
+APART = ("crash", "stall", "checkpoint", "hardware")  # never muted by numerics, never folded into them
+KINDS = NUMERIC + APART
+
+
+def family(kind: str) -> str:
+    """Alerts fold into one incident within a family; each kind that stands apart is its own."""
+    return "numeric" if kind in NUMERIC else kind
+
+
+def graver(kind: str, than: str) -> bool:
+    """True where ``kind`` leads ``than`` in one incident."""
+    return KINDS.index(kind) < KINDS.index(than)

@@ -1,0 +1,49 @@
+"""Which checkpoint to go back to, and why each newer one is not it (DESIGN §5, "certified").
+
+Certified is: complete, digest matches and every number finite (*verified*); older than the onset; not of a
+stretch that the run has left; no open incident at its step; and either the trainer's guard vouches for the
+steps up to it, or K clean steps follow it before the onset. One that already led back here is not tried again.
+"""
+
+from gyrostat_rules import series
+from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.jump import abandoned
+from gyrostat_rules.state import Incident, State
+
+CLEAN_STEPS = 10
+
+
+def choose(state: State, incident: Incident) -> tuple[CheckpointSeen | None, list[str]]:
+    """The newest certified checkpoint, and a sentence for each that was looked at before it."""
+    said: list[str] = []
+    newest_first = sorted(state.checkpoints.values(), key=lambda c: (c.segment, c.step, c.saved_at), reverse=True)
+    for seen in newest_first:
+        if reason := unfit(state, incident, seen):
+            said.append(f"step {seen.step} not: {reason}")
+        else:
+            return seen, [f"step {seen.step} chosen: {seen.fit}, before the onset at step {incident.onset}", *said]
+    return None, said or ["no checkpoint has been seen"]
+
+
+def unfit(state: State, incident: Incident, seen: CheckpointSeen) -> str:
+    """Why this checkpoint must not be rolled back to for this incident, or ''."""
+    if seen.fit != Fit.VERIFIED:
+        return seen.why or seen.fit
+    if seen.step >= incident.onset:
+        return f"saved at or after the onset, step {incident.onset}"
+    if abandoned(state, seen.segment, seen.step):
+        return "of a stretch that the run has left"
+    if seen.path in incident.tried_targets:
+        return "already led back to this incident"
+    for other in state.incidents:
+        if other is not incident and other.onset <= seen.step and (other.open or seen.step <= other.resolved_step):
+            return f"incident {other.id} was open at its step"
+    if not _vouched(state, seen) and incident.onset - 1 - seen.step < CLEAN_STEPS:
+        return f"only {incident.onset - 1 - seen.step} clean steps follow it, {CLEAN_STEPS} are needed without a guard"
+    return ""
+
+
+def _vouched(state: State, seen: CheckpointSeen) -> bool:
+    """True where the trainer says of its steps whether they were applied: no bad one can have been unseen."""
+    windows = state.windows.get("trainer/0", {})
+    return series.STEP_APPLIED in windows and seen.step <= state.step

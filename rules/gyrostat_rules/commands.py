@@ -1,0 +1,99 @@
+"""Commands: what people say, and what the agent learns at start from the ledger."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.inputs import Command, Verb
+from gyrostat_rules.ledger import restore
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.state import Action, State
+
+MODES = ("observe", "shadow", "act")
+
+
+def obey(state: State, moment: Moment, command: Command) -> None:
+    """Carry a command out; what is not understood is written down and changes nothing."""
+    act = _VERBS.get(command.verb)
+    said = act(state, command.arguments) if act else f"command {command.verb!r} is not known"
+    if said:
+        moment.write(EntryKind.COMMAND, command.verb, "said", said, state.step, **dict(command.arguments))
+
+
+def _configure(state: State, arguments: Mapping[str, Any]) -> str:
+    settings = state.settings
+    mode, approvals = arguments.get("mode", settings.mode), arguments.get("approvals", settings.approvals)
+    if mode not in MODES:
+        return f"mode {mode!r} is not one of {', '.join(MODES)}; {settings.mode} stays"
+    if (mode, bool(approvals)) == (settings.mode, settings.approvals) and state.turn > 1:
+        return ""
+    settings.mode, settings.approvals = mode, bool(approvals)
+    state.run = str(arguments.get("run", "")) or state.run
+    return f"mode {mode}, approvals {'on' if approvals else 'off'}"
+
+
+def _approve(state: State, arguments: Mapping[str, Any]) -> str:
+    action, said = _waiting(state, arguments)
+    if action is not None:
+        action.approved = True
+    return said or f"{arguments.get('by', 'somebody')} approved {arguments.get('action')}"
+
+
+def _deny(state: State, arguments: Mapping[str, Any]) -> str:
+    action, said = _waiting(state, arguments)
+    if action is None:
+        return said
+    by = arguments.get("by", "somebody")
+    action.verdict, action.reason = "deny", f"denied by {by}"
+    incident = next(i for i in state.incidents if i.id == action.incident)
+    incident.state, incident.why = "stopped", f"{action.remedy} was denied by {by}"
+    return f"{by} denied {action.id}; {incident.id} is theirs now"
+
+
+def _waiting(state: State, arguments: Mapping[str, Any]) -> tuple[Action | None, str]:
+    """The action that waits for a word: an approval holds for that one action of that one incident, once."""
+    wanted = arguments.get("action")
+    for incident in state.incidents:
+        for action in incident.actions[-1:]:
+            if action.id == wanted and not action.number and not action.outcome and incident.open:
+                return action, ""
+    return None, f"no action {wanted!r} waits for a word"
+
+
+def _pause(state: State, arguments: Mapping[str, Any]) -> str:
+    state.settings.paused = True
+    return "paused: nothing is done until resumed"
+
+
+def _resume(state: State, arguments: Mapping[str, Any]) -> str:
+    state.settings.paused = False
+    return "resumed"
+
+
+def _distrust(state: State, arguments: Mapping[str, Any]) -> str:
+    reason = str(arguments.get("reason", "not trusted"))
+    if state.settings.distrust == reason:
+        return ""
+    state.settings.distrust = reason
+    return f"observe only: {reason}"
+
+
+def _trust(state: State, arguments: Mapping[str, Any]) -> str:
+    was, state.settings.distrust = state.settings.distrust, ""
+    return f"trusted again by {arguments.get('by', 'somebody')}: {was}"
+
+
+def _ledger(state: State, arguments: Mapping[str, Any]) -> str:
+    return restore(state, arguments)
+
+
+_VERBS: dict[str, Callable[[State, Mapping[str, Any]], str]] = {
+    Verb.CONFIGURE: _configure,
+    Verb.APPROVE: _approve,
+    Verb.DENY: _deny,
+    Verb.PAUSE: _pause,
+    Verb.RESUME: _resume,
+    Verb.DISTRUST: _distrust,
+    Verb.TRUST: _trust,
+    Verb.LEDGER: _ledger,
+}

@@ -1,0 +1,127 @@
+"""Values that are not finite, by class (DESIGN §5).
+
+*Poison* feeds or measures the update. *Undefined* is a mean over nothing. *Missing* is a key that used to be
+there and vanished while a neighbour is non-finite: poison in disguise, since Megatron omits a NaN loss and
+verl's JSON writes null.
+
+A poison value is confirmed, and only then critical, when the step was applied, a parameter is non-finite, the
+record before it was poisoned too, or the process died on it: one bad row that the trainer itself skipped is
+not an incident (the public case of a NaN that recovers by itself after one row trips every loss-NaN rule).
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gyrostat.wire import Record
+from gyrostat.wire.messages import spell
+from gyrostat_rules import series
+from gyrostat_rules.detectors.reading import Reading
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.state import State, key_of
+
+POISON, MISSING, UNDEFINED = CLASSES = ("poison", "missing", "undefined")
+_SEEN_BEFORE = 3  # values a key must have shown before its absence means anything
+
+
+class NonFinite(NamedTuple):
+    """``classes``: poison, missing, undefined. ``confirmed``: only what has harmed the run or goes on."""
+
+    classes: tuple[str, ...] = (POISON, MISSING)
+    confirmed: bool = False
+
+
+def nonfinite(params: NonFinite, state: State, moment: Moment) -> Iterator[Reading]:
+    """One reading a process whose newest record holds a value of the wanted classes."""
+    for record in _records(state, moment):
+        found = {n: c for n, c in classify(record, state).items() if c in params.classes}
+        if not found:
+            continue
+        reason = _confirmation(record, state)
+        if params.confirmed and not reason:
+            continue
+        yield _reading(record, found, reason if params.confirmed else "", state)
+
+
+def _records(state: State, moment: Moment) -> Iterable[Record]:
+    """The moment's records; where it has none (a process died), the last word of each process."""
+    if moment.records:
+        return moment.records
+    ended = [key for key, process in state.processes.items() if process.ended]
+    return [state.recent[key][-1] for key in ended if state.recent.get(key)]
+
+
+def is_poisoned(record: Record) -> bool:
+    """True where a poison value of the record is not finite. Fast: a finite sum has only finite terms."""
+    return not math.isfinite(sum(record.values.values())) and any(
+        not math.isfinite(v) and series.meaning(n) == series.POISON for n, v in record.values.items()
+    )
+
+
+def classify(record: Record, state: State) -> dict[str, str]:
+    """Each suspicious series of a record and its class."""
+    found = {}
+    if not math.isfinite(sum(record.values.values())):
+        found = {n: series.meaning(n) for n, v in record.values.items() if not math.isfinite(v)}
+    if found:
+        windows = state.windows.get(key_of(record.role, record.rank), {})
+        gone = (n for n, w in windows.items() if len(w.steps) >= _SEEN_BEFORE and n not in record.values)
+        found.update({n: MISSING for n in gone if series.meaning(n) == series.POISON})
+    return found
+
+
+def _confirmation(record: Record, state: State) -> str:
+    """Why a poisoned record is more than one bad row, or ''."""
+    key = key_of(record.role, record.rank)
+    if record.values.get(series.PARAMS_FINITE, 1.0) == 0.0:
+        return "a parameter is not finite"
+    if record.values.get(series.STEP_APPLIED, 0.0) == 1.0:
+        return "the optimizer step was applied"
+    earlier = [r for r in state.recent.get(key, []) if r.step < record.step and r.segment == record.segment]
+    if earlier and is_poisoned(earlier[-1]):
+        return "the record before it was not finite either"
+    process = state.processes.get(key)
+    if process is not None and process.ended and not process.asked:
+        return f"the process died on it ({process.ended})"
+    return ""
+
+
+def _reading(record: Record, found: dict[str, str], reason: str, state: State) -> Reading:
+    name = min(found, key=lambda n: (CLASSES.index(found[n]), n))
+    shown = {n: spell(record.values[n]) if n in record.values else "missing" for n in sorted(found)}
+    why = ", ".join(f"{n} is {v}" for n, v in list(shown.items())[:4]) + (f"; {reason}" if reason else "")
+    evidence = {
+        "values": shown,
+        "classes": dict(sorted(found.items())),
+        "applied": bool(record.values.get(series.STEP_APPLIED, 0.0) == 1.0)
+        or record.values.get(series.PARAMS_FINITE, 1.0) == 0.0,
+        "data": _data(record),
+    }
+    value = record.values.get(name, math.nan)
+    return Reading({"role": record.role, "rank": str(record.rank)}, value, _onset(record, state), why, evidence)
+
+
+def _data(record: Record) -> dict[str, int]:
+    """The data that the step saw, as far as the trainer says: the suspect item, and the cursor's range."""
+    out = {}
+    for key in (series.SUSPECT_ITEM, series.DATA_CURSOR, series.DATA_ITEMS):
+        value = record.values.get(key, math.nan)
+        if math.isfinite(value):
+            out[key] = int(value)
+    return out
+
+
+def _onset(record: Record, state: State) -> int:
+    """The first step of the unbroken row of poisoned records that this one ends."""
+    windows = state.windows.get(key_of(record.role, record.rank), {})
+    first = record.step
+    for name, window in windows.items():
+        if series.meaning(name) != series.POISON:
+            continue
+        for step, value in zip(reversed(window.steps), reversed(window.values), strict=True):
+            if step > record.step:
+                continue
+            if math.isfinite(value):
+                break
+            first = min(first, step)
+    return first

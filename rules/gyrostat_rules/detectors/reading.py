@@ -1,0 +1,32 @@
+"""Reading: what a detector returned. Detector: the function, its parameters, and when it may run."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.state import State
+
+
+class Reading(NamedTuple):
+    """One label set that is breached now: its value, the step it dates the onset back to, and why in words.
+
+    A detector returns breached label sets alone; what it no longer returns is no longer breached.
+    """
+
+    labels: Mapping[str, str]
+    value: float
+    onset: int
+    why: str
+    evidence: Mapping[str, Any] = {}
+
+
+class Detector(NamedTuple):
+    """``read(params, state, moment)``. ``by_record`` ones look at records alone: they also run before a step is
+    complete, and what they found stays until the same process has said something better.
+
+    ``params`` is a NamedTuple class: the fields, types and defaults that a pack may give under ``with``.
+    """
+
+    read: Callable[[Any, State, Moment], Iterable[Reading]]
+    params: type
+    by_record: bool = False

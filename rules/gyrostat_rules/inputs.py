@@ -1,0 +1,141 @@
+"""What the engine is fed: Batch, Tick, Command, Pack. Nothing else reaches it, and all of it is journaled.
+
+Each input carries its time, ``at`` (Unix seconds): the engine has no clock of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gyrostat.wire import Ack, Exit, Hello, Record
+
+
+class Answer(NamedTuple):
+    """An Ack, and the rank that gave it."""
+
+    role: str
+    rank: int
+    incarnation: str
+    ack: Ack
+
+
+class Ended(NamedTuple):
+    """A process said goodbye: silence from it is no stall."""
+
+    role: str
+    rank: int
+    incarnation: str
+
+
+class Died(NamedTuple):
+    """A supervisor saw its child end."""
+
+    supervisor: str
+    exit: Exit
+
+
+class Fit:
+    """What is known of a checkpoint."""
+
+    VERIFIED = "verified"
+    ATTESTED = "attested"
+    UNFIT = "unfit"
+
+
+class CheckpointSeen(NamedTuple):
+    """A checkpoint as the sidecar found it.
+
+    ``fit`` is verified (complete, digest matches, every number finite), attested (complete, digest, not
+    readable without unpickling) or unfit, with ``why``. ``saved_at`` is Unix seconds.
+    """
+
+    path: str
+    step: int
+    segment: int
+    digest: str
+    fit: str
+    why: str
+    saved_at: float
+    last_directive: int = 0
+    data_cursor: int = -1
+    knobs: Mapping[str, float] = {}
+
+
+class SourceWord:
+    """How a source fares."""
+
+    FRESH = "fresh"
+    STALE = "stale"
+    DAMAGED = "damaged"
+    FOREIGN = "foreign"
+    GONE = "gone"
+
+
+class SourceState(NamedTuple):
+    """How a source fares: fresh, stale, damaged, foreign or gone, and what was seen, in words."""
+
+    source: str
+    state: str
+    detail: str
+
+
+class DeliveryWord:
+    """What an actuator knows at once."""
+
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class Delivery(NamedTuple):
+    """What an actuator could tell at once of an action: it was not delivered, or it is unknown whether."""
+
+    action: str
+    outcome: str
+    reason: str
+
+
+Item = Record | Hello | Answer | Ended | Died | CheckpointSeen | SourceState | Delivery
+
+
+class Batch(NamedTuple):
+    """What all sources gave in one pass of the loop, in the order read."""
+
+    at: float
+    items: tuple[Item, ...]
+
+
+class Tick(NamedTuple):
+    """Time has passed."""
+
+    at: float
+
+
+class Verb:
+    """What a command asks for."""
+
+    CONFIGURE = "configure"
+    APPROVE = "approve"
+    DENY = "deny"
+    PAUSE = "pause"
+    RESUME = "resume"
+    LEDGER = "ledger"
+    DISTRUST = "distrust"
+    TRUST = "trust"
+
+
+class Command(NamedTuple):
+    """Somebody's word: configure, approve, deny, pause, resume, trust, or a ledger read at start."""
+
+    at: float
+    verb: str
+    arguments: Mapping[str, Any] = {}
+
+
+class Pack(NamedTuple):
+    """Rules and playbooks, as text; ``digest`` names them in every entry that they lead to."""
+
+    at: float
+    digest: str
+    text: str
+
+
+Input = Batch | Tick | Command | Pack

@@ -1,0 +1,30 @@
+"""A jump back of the run: what was seen of the steps undone is forgotten, what was decided is kept."""
+
+from gyrostat_rules.detectors import DETECTORS
+from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.state import Jump, State
+
+_REMEMBERED = 100
+
+
+def jumped(state: State, moment: Moment, jump: Jump) -> None:
+    """Leave a segment: its alerts that came from records are gone with the steps they came from."""
+    state.jumps = [*state.jumps[1 - _REMEMBERED :], jump]
+    forget_alerts(state, moment)
+    text = f"the run went back to step {jump.step}; segment {jump.segment + 1} begins"
+    moment.write(EntryKind.RUN, "trainer/0", "jumped", text, jump.step, segment=jump.segment + 1)
+
+
+def forget_alerts(state: State, moment: Moment, role: str = "", rank: int = 0) -> None:
+    """Drop the alerts that came from records, of all processes or of one whose records are of an old life."""
+    by_record = {r.alert for r in moment.pack.rules if DETECTORS[r.detector].by_record}
+    for key, alert in list(state.alerts.items()):
+        theirs = not role or (alert.labels.get("role"), alert.labels.get("rank")) == (role, str(rank))
+        if alert.rule in by_record and theirs:
+            del state.alerts[key]
+
+
+def abandoned(state: State, segment: int, step: int) -> bool:
+    """True for a step that a later jump undid."""
+    return any(j.segment >= segment and step > j.step for j in state.jumps)

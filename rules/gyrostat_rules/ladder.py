@@ -1,0 +1,166 @@
+"""Plan, judge, decide: from an open incident to a directive, by the rungs of its playbook."""
+
+from statistics import median
+from typing import Any
+
+from gyrostat.wire import Directive, Resume
+from gyrostat_rules.certify import unfit
+from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.guards import ALLOW, DENY, Case, judge
+from gyrostat_rules.incidents import ACTING, HELD, OPEN, STOPPED, move
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.pack import Playbook
+from gyrostat_rules.remedies import REMEDIES
+from gyrostat_rules.state import Action, Deed, Incident, State
+
+_ANSWER_SECONDS, _ANSWER_STEPS = 60.0, 5.0
+_REMEMBERED = 500
+
+
+def plan(state: State, moment: Moment) -> None:
+    """Give each open incident the mildest rung that fits; what does not fit is named and passed by."""
+    for incident in state.incidents:
+        book = moment.pack.playbook(incident.kind)
+        if incident.state not in (OPEN, HELD):
+            continue
+        if (action := _current(incident)) is not None and book is not None:
+            if not (reason := _outdated(state, incident, action, book)):
+                continue
+            action.verdict, action.reason = DENY, reason
+            _tell(moment, action, "passed by", f"{action.remedy} no longer fits: {reason}")
+        elif incident.state == HELD:
+            continue
+        if book is None:
+            move(moment, incident, STOPPED, f"no playbook for {incident.kind}")
+            continue
+        _climb(state, moment, incident, book)
+
+
+def decide(state: State, moment: Moment) -> None:
+    """Judge each planned action; send what is allowed, keep what is held, end what is denied."""
+    for incident in state.incidents:
+        action = _current(incident)
+        book = moment.pack.playbook(incident.kind)
+        if incident.state not in (OPEN, HELD) or action is None or book is None:
+            continue
+        verdict = judge(Case(state, moment, book, incident, action))
+        changed = (verdict.word, verdict.reason) != (action.verdict, action.reason)
+        action.verdict, action.reason = verdict.word, verdict.reason
+        if verdict.word == ALLOW:
+            _send(state, moment, incident, action)
+        elif changed:
+            _tell(moment, action, verdict.word, f"{action.remedy} {verdict.word}: {verdict.reason}")
+            _put_off(state, moment, incident, verdict.word, verdict.reason)
+        elif moment.at > incident.held_until:
+            move(moment, incident, STOPPED, f"nobody answered: {verdict.reason}")
+
+
+def send_undo(state: State, moment: Moment, incident: Incident, action: Action, then: str, why: str) -> None:
+    """Order an action's knobs back to where it found them; ``then`` is the incident's state afterwards."""
+    undo = _new(incident, action.rung, "undo", 0)
+    undo.role, undo.knobs, undo.then = "trainer", list(action.restores), then
+    undo.verdict, undo.explanation = ALLOW, why
+    _issue(state, moment, incident, undo)
+
+
+def _climb(state: State, moment: Moment, incident: Incident, book: Playbook) -> None:
+    while incident.rung < len(book.rungs):
+        rung = book.rungs[incident.rung]
+        remedy = REMEDIES[rung.remedy]
+        action = _new(incident, incident.rung, rung.remedy, rung.horizon)
+        if reason := remedy.fit(state, incident, rung):
+            action.verdict, action.reason = DENY, reason
+            _tell(moment, action, "passed by", f"{rung.remedy} does not fit: {reason}")
+            incident.rung += 1
+            continue
+        remedy.order(state, incident, rung, action)
+        _tell(moment, action, "planned", f"rung {incident.rung + 1}: {remedy.summary}; {action.explanation}")
+        return
+    move(moment, incident, STOPPED, "every rung has been tried; a person is needed")
+
+
+def _outdated(state: State, incident: Incident, action: Action, book: Playbook) -> str:
+    """Why an action that waits can no longer be carried out as planned, or ''."""
+    if path := action.arguments.get("checkpoint"):
+        seen = state.checkpoints.get(path)
+        if seen is None or (reason := unfit(state, incident, seen)):
+            return f"step {action.arguments['step']}: {reason if seen else 'the checkpoint is gone'}"
+    return REMEDIES[action.remedy].fit(state, incident, book.rungs[action.rung])
+
+
+def _new(incident: Incident, rung: int, remedy: str, horizon: int) -> Action:
+    action = Action(f"{incident.id}.{len(incident.actions) + 1}", incident.id, rung, remedy, horizon)
+    incident.actions.append(action)
+    return action
+
+
+def _current(incident: Incident) -> Action | None:
+    """The action that is planned and not yet sent, if any."""
+    last = incident.actions[-1] if incident.actions else None
+    return last if last is not None and not last.number and last.verdict != DENY and not last.outcome else None
+
+
+def _put_off(state: State, moment: Moment, incident: Incident, word: str, reason: str) -> None:
+    if word == DENY:
+        move(moment, incident, STOPPED, reason)
+    elif incident.state != HELD:
+        incident.held_until = moment.at + state.settings.hold_seconds
+        move(moment, incident, HELD, reason)
+
+
+def _send(state: State, moment: Moment, incident: Incident, action: Action) -> None:
+    if not action.role:  # a page: nobody's hands are needed but a person's
+        action.outcome = "done"
+        incident.held_until = moment.at + state.settings.hold_seconds
+        _tell(moment, action, "paged", f"{incident.kind}: {incident.why}")
+        move(moment, incident, HELD, "waits for a person")
+        return
+    if path := action.arguments.get("checkpoint"):
+        incident.tried_targets.append(path)
+    state.deeds = [*state.deeds[1 - _REMEMBERED :], Deed(incident.kind, action.remedy, moment.step, moment.at)]
+    _issue(state, moment, incident, action)
+
+
+def _issue(state: State, moment: Moment, incident: Incident, action: Action) -> None:
+    """Number the directive and write the intent. It is carried out only after the journal has it."""
+    action.number, action.sent_step = state.next_directive, moment.step
+    state.next_directive += 1
+    action.expires_at = moment.at + _answer_seconds(state)
+    who = state.trainer() if action.role == "trainer" else state.supervisor()
+    assert who is not None
+    directive = Directive(
+        action.number, state.run, action.role, who.incarnation, state.segment if action.role == "trainer" else 0,
+        action.id, action.expires_at, -1, tuple(action.knobs), action.procedure, action.arguments, incident.why[:300],
+    )  # fmt: skip
+    action.orders = {"directive": directive.encode().decode()}
+    if action.remedy == "restart":
+        action.orders["resume"] = _resume(state, action).encode().decode()
+    _tell(
+        moment,
+        action,
+        "sent",
+        f"directive {action.number}: {action.explanation or action.remedy}",
+        orders=action.orders,
+    )
+    move(moment, incident, ACTING, f"{action.remedy} sent as directive {action.number}")
+
+
+def _resume(state: State, action: Action) -> Resume:
+    a = action.arguments
+    # A restart may wait in a queue for hours; what it resumes to is certified for as long.
+    expires = action.expires_at + 24 * 3600.0
+    return Resume(action.number, state.run, a["checkpoint"], a["digest"], a["step"], expires, {},
+                  tuple(a["pass_over"]), action.explanation[:300])  # fmt: skip
+
+
+def _answer_seconds(state: State) -> float:
+    trainer = state.trainer()
+    usual = median(trainer.step_seconds) if trainer and trainer.step_seconds else 0.0
+    return max(_ANSWER_SECONDS, _ANSWER_STEPS * usual)
+
+
+def _tell(moment: Moment, action: Action, state: str, text: str, **data: Any) -> None:
+    moment.write(
+        EntryKind.ACTION, action.id, state, text, incident=action.incident, rung=action.rung, remedy=action.remedy,
+        verdict=action.verdict, number=action.number or None, **data,
+    )  # fmt: skip

@@ -1,0 +1,156 @@
+"""Outcomes: what came of an action, from acks, from its actuator, from a trainer that was replaced, from time."""
+
+from typing import Any
+
+from gyrostat.wire import Ack, Hello
+from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.incidents import ACTING, HELD, OPEN, PROBATION, RESOLVED, STOPPED, move
+from gyrostat_rules.inputs import Answer, Delivery, DeliveryWord
+from gyrostat_rules.jump import jumped
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.state import Action, Incident, Jump, State, key_of
+
+FAILED, TIMED_OUT, INEFFECTIVE, UNKNOWN, DONE = "failed", "timed out", "ineffective", "unknown", "done"
+_GRACE = 30.0  # seconds after a directive's expiry in which its answer may still be on the way
+
+
+def answered(state: State, moment: Moment, answer: Answer) -> None:
+    """An Ack has come: settle its action when all who must answer have."""
+    found = find(state, answer.ack.number)
+    if found is None:
+        return
+    incident, action = found
+    key = key_of(answer.role, answer.rank)
+    if action.outcome or key in action.answers or not _counts(action, answer):
+        return
+    action.answers[key] = answer.ack.result
+    moment.write(EntryKind.ACTION, action.id, answer.ack.result, _words(answer), answer.ack.step, by=key,
+                 values=dict(answer.ack.values) or None, detail=dict(answer.ack.detail) or None)  # fmt: skip
+    _keep_jump(state, moment, action, answer.ack)
+    if len(action.answers) >= (state.world() if answer.role == "trainer" and action.role == "trainer" else 1):
+        _settle(state, moment, incident, action, answer.ack)
+
+
+def delivered(state: State, moment: Moment, delivery: Delivery) -> None:
+    """An actuator could not deliver, or does not know whether it did."""
+    for incident in state.incidents:
+        for action in incident.actions:
+            if action.id == delivery.action and not action.outcome and action.number:
+                word = FAILED if delivery.outcome == DeliveryWord.FAILED else UNKNOWN
+                conclude(moment, action, word, delivery.reason)
+                _fail(moment, incident, word, delivery.reason)
+
+
+def replaced(state: State, moment: Moment, hello: Hello) -> None:
+    """The trainer began a new life. A directive to the old one is void; whether it was obeyed, Hello may tell."""
+    for incident, action in in_flight(state):
+        if action.role != "trainer" or action.remedy == "restart":
+            continue
+        if hello.last_directive >= action.number:
+            _apply(state, moment, incident, action, state.step)
+            continue
+        reason = "the trainer was replaced before it answered"
+        conclude(moment, action, UNKNOWN, reason)
+        action.applied_step = state.step + 1
+        action.until_step = max(state.step, incident.last_bad_step) + action.horizon
+        move(moment, incident, PROBATION, f"{reason}: watching {action.horizon} steps")
+
+
+def overdue(state: State, moment: Moment) -> None:
+    """Answers that never came: after its expiry a directive cannot be obeyed any more, so nothing is repeated."""
+    for incident, action in in_flight(state):
+        if moment.at <= action.expires_at + _GRACE:
+            continue
+        conclude(moment, action, TIMED_OUT, f"no answer to directive {action.number}")
+        incident.held_until = moment.at + state.settings.hold_seconds
+        move(moment, incident, HELD, f"no answer to directive {action.number}; it is not repeated")
+
+
+def in_flight(state: State) -> list[tuple[Incident, Action]]:
+    """Actions that were sent and are not answered."""
+    return [(i, i.actions[-1]) for i in state.incidents if i.state == ACTING and not i.actions[-1].outcome]
+
+
+def find(state: State, number: int) -> tuple[Incident, Action] | None:
+    """The action that a directive's number belongs to."""
+    for incident in reversed(state.incidents):
+        for action in incident.actions:
+            if action.number == number:
+                return incident, action
+    return None
+
+
+def conclude(moment: Moment, action: Action, outcome: str, why: str) -> None:
+    """Write down what came of an action, once."""
+    if action.outcome:
+        return
+    action.outcome = outcome
+    moment.write(EntryKind.ACTION, action.id, outcome, f"{action.remedy} {outcome}: {why}", incident=action.incident,
+                 rung=action.rung, remedy=action.remedy, verdict=action.verdict)  # fmt: skip
+
+
+def _counts(action: Action, answer: Answer) -> bool:
+    """A restart counts as done when the new trainer has loaded its checkpoint, not when it was started."""
+    if action.remedy != "restart":
+        return answer.role == action.role
+    return answer.role == "trainer" or answer.ack.result != Ack.APPLIED
+
+
+def _settle(state: State, moment: Moment, incident: Incident, action: Action, ack: Ack) -> None:
+    results = set(action.answers.values())
+    if len(results) > 1:
+        conclude(moment, action, FAILED, "the ranks answered differently")
+        move(moment, incident, STOPPED, "the ranks answered differently: they may no longer agree")
+    elif results == {Ack.APPLIED}:
+        _apply(state, moment, incident, action, ack.step)
+    else:
+        word = FAILED if ack.result == Ack.FAILED else "refused"
+        conclude(moment, action, FAILED, f"{word}: {ack.reason}")
+        _fail(moment, incident, word, ack.reason)
+
+
+def _apply(state: State, moment: Moment, incident: Incident, action: Action, step: int) -> None:
+    """Applied: from here it must prove itself. A step back makes room to pass the fault's step again."""
+    if action.remedy == "undo":
+        _undone(moment, incident, action)
+        return
+    action.applied_step = step
+    action.restores = [c._replace(expect=c.value, value=c.expect, undo_of=action.number) for c in action.knobs]
+    target = action.arguments.get("step")
+    action.until_step = max(step if target is None else target, incident.last_bad_step) + action.horizon
+    move(moment, incident, PROBATION, f"{action.remedy} applied; watched until step {action.until_step}")
+
+
+def _undone(moment: Moment, incident: Incident, action: Action) -> None:
+    conclude(moment, action, DONE, "the knobs are back")
+    if action.then == RESOLVED:
+        move(moment, incident, RESOLVED, "mended; the knobs are back where they were")
+    else:
+        incident.rung += 1
+        move(moment, incident, OPEN, "undone; the next rung follows")
+
+
+def _fail(moment: Moment, incident: Incident, word: str, reason: str) -> None:
+    """Refused because a person turned the knob: theirs. Unknown: not repeated. Else the next rung."""
+    if "somebody else has turned it" in reason or word == UNKNOWN:
+        incident.held_until = moment.at + 3600.0
+        move(moment, incident, HELD, reason)
+        return
+    incident.rung += 1
+    move(moment, incident, OPEN, f"{word}: {reason}")
+
+
+def _keep_jump(state: State, moment: Moment, action: Action, ack: Ack) -> None:
+    """A rollback or restart that was applied leaves the segment, before any later record says so."""
+    step = ack.step if action.procedure == "restart" else ack.detail.get("step")
+    if ack.result == Ack.APPLIED and action.procedure in ("rollback", "restart") and isinstance(step, int):
+        jump = Jump(state.segment, step)
+        if jump.segment not in [j.segment for j in state.jumps]:
+            jumped(state, moment, jump)
+            state.segment, state.step = jump.segment + 1, step
+
+
+def _words(answer: Answer) -> str:
+    ack: Any = answer.ack
+    who = f"{answer.role} {answer.rank}"
+    return f"{who}: {ack.result} at step {ack.step}" + (f": {ack.reason}" if ack.reason else "")

@@ -1,0 +1,76 @@
+"""Rule, Rung, Playbook, RulePack: what a pack file declares, once it has been read.
+
+These are values; ``packfile`` reads them from YAML and reports every mistake, the engine only uses them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Severity:
+    """How grave an alert is. Only critical opens an incident."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class Rule(NamedTuple):
+    """When to alert. ``for_steps`` and ``keep_firing_for`` count steps; ``incident`` is the kind it opens."""
+
+    alert: str
+    detector: str
+    params: Any
+    severity: str
+    group: str = ""
+    for_steps: int = 0
+    keep_firing_for: int = 0
+    labels: Mapping[str, str] = {}
+    summary: str = ""
+    runbook: str = ""
+    incident: str = ""
+    consequences: tuple[str, ...] = ()
+
+
+class KnobPlan(NamedTuple):
+    """How a rung turns a knob: multiply what it reads by ``times``, or set it ``to`` a value."""
+
+    name: str
+    times: float | None = None
+    to: float | None = None
+
+
+class Rung(NamedTuple):
+    """One remedy of a playbook. ``horizon`` is how many steps it has to prove itself."""
+
+    remedy: str
+    horizon: int = 10
+    knobs: tuple[KnobPlan, ...] = ()
+
+
+class Playbook(NamedTuple):
+    """Incident kind -> remedies, mild to severe, and what bounds them.
+
+    At most ``budget_actions`` in ``budget_steps`` steps; at most ``ceiling_incidents`` of this kind in
+    ``ceiling_steps``; ``cooldown`` steps between the end of one and the first action of the next.
+    """
+
+    incident: str
+    rungs: tuple[Rung, ...]
+    budget_actions: int = 3
+    budget_steps: int = 200
+    ceiling_incidents: int = 3
+    ceiling_steps: int = 1000
+    cooldown: int = 15
+
+
+class RulePack(NamedTuple):
+    """A whole pack."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    playbooks: tuple[Playbook, ...]
+
+    def playbook(self, incident: str) -> Playbook | None:
+        """The playbook for a kind of incident."""
+        return next((p for p in self.playbooks if p.incident == incident), None)

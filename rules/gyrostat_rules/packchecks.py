@@ -1,0 +1,189 @@
+"""What must hold between the parts of a pack: names that exist, names given once, what goes together.
+
+Each check reads the plain values, whatever else is wrong with them, so that one look at a file finds all of
+its mistakes. Called by ``packfile``; the shape of each part is ``packdraft``'s matter.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from gyrostat_rules.causes import KINDS
+from gyrostat_rules.detectors import DETECTORS
+from gyrostat_rules.pack import Severity
+from gyrostat_rules.packerrors import explain, show, subject, suggest
+from gyrostat_rules.packtree import REFUSED, Path
+
+_STRICT = ConfigDict(strict=True, extra="forbid")
+
+
+class Finding(NamedTuple):
+    """A mistake at a path; ``at_key`` where the key is wrong rather than its value."""
+
+    path: Path
+    what: str
+    fix: str
+    at_key: bool = False
+
+
+def mappings(value: Any, *names: str, path: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every mapping in the lists under ``names``, one list in another, with its path."""
+    if not names:
+        if isinstance(value, dict):
+            yield path, value
+        return
+    items = value.get(names[0]) if isinstance(value, dict) else None
+    for i, item in enumerate(items if isinstance(items, tuple) else ()):
+        yield from mappings(item, *names[1:], path=(*path, names[0], i))
+
+
+def findings(error: ValidationError, under: Path, keys: Callable[[Path], list[str]]) -> Iterator[Finding]:
+    """What pydantic found, below ``under``; what was refused when it was read is not told twice."""
+    for one in error.errors(include_url=False):
+        if one["input"] is REFUSED or (one["type"] == "too_short" and one["input"]):
+            continue  # pydantic counts the valid items alone: a list whose items are all wrong is not empty
+        of_key = one["loc"][-1:] == ("[key]",)
+        path = (*under, *(p for p in one["loc"] if p != "[key]"))
+        what, fix = explain({**one, "loc": path}, keys(path[:-1]))
+        yield Finding(path, what, fix, of_key or one["type"] == "extra_forbidden")
+
+
+def _alerts_once(pack: Any) -> Iterator[Finding]:
+    yield from _once(((p, "alert", r) for p, r in mappings(pack, "groups", "rules")), "rename one of them")
+
+
+def _groups_once(pack: Any) -> Iterator[Finding]:
+    yield from _once(((p, "name", g) for p, g in mappings(pack, "groups")), "rename one of them, or merge them")
+
+
+def _playbooks_once(pack: Any) -> Iterator[Finding]:
+    yield from _once(
+        ((p, "incident", b) for p, b in mappings(pack, "playbooks")), "merge their rungs into one playbook"
+    )
+
+
+def _knobs_once(pack: Any) -> Iterator[Finding]:
+    for path, rung in mappings(pack, "playbooks", "rungs"):
+        yield from _once(((p, "name", k) for p, k in mappings(rung, "knobs", path=path)), "turn a knob once in a rung")
+
+
+def _once(parts: Iterable[tuple[Path, str, dict[str, Any]]], fix: str) -> Iterator[Finding]:
+    seen = set()
+    for path, key, part in parts:
+        name = part.get(key)
+        if isinstance(name, str) and name in seen:
+            yield Finding((*path, key), f"{key} {show(name)} is used twice", fix)
+        elif isinstance(name, str):
+            seen.add(name)
+
+
+def _consequences_exist(pack: Any) -> Iterator[Finding]:
+    alerts = list(_edges(pack))
+    for path, rule in mappings(pack, "groups", "rules"):
+        for i, name in _names(rule):
+            if name not in alerts:
+                what = f"consequence {show(name)} is no alert of this pack"
+                yield Finding((*path, "consequences", i), what, suggest(name, alerts))
+
+
+def _nothing_mutes_itself(pack: Any) -> Iterator[Finding]:
+    """Alerts that mute each other in a ring would all be silent, and silence reads as healthy."""
+    edges = _edges(pack)
+    for path, rule in mappings(pack, "groups", "rules"):
+        for i, name in _names(rule):
+            alert = rule.get("alert")
+            if isinstance(alert, str) and alert in _reached(name, edges):
+                what = f"{show(alert)} mutes {show(name)}, and so in the end itself"
+                yield Finding((*path, "consequences", i), what, "remove one of the consequences in this ring")
+
+
+def _edges(pack: Any) -> dict[str, list[str]]:
+    """Each alert and its consequences."""
+    rules = [r for _, r in mappings(pack, "groups", "rules") if isinstance(r.get("alert"), str)]
+    return {r["alert"]: [name for _, name in _names(r)] for r in rules}
+
+
+def _names(rule: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    names = rule.get("consequences")
+    yield from ((i, n) for i, n in enumerate(names if isinstance(names, tuple) else ()) if isinstance(n, str))
+
+
+def _reached(start: str, edges: dict[str, list[str]]) -> set[str]:
+    """``start`` and all that it mutes, directly or not."""
+    seen, todo = {start}, [start]
+    while todo:
+        new = [n for n in edges.get(todo.pop(), ()) if n not in seen]
+        seen.update(new)
+        todo.extend(new)
+    return seen
+
+
+def _only_critical_opens(pack: Any) -> Iterator[Finding]:
+    for path, rule in mappings(pack, "groups", "rules"):
+        if "incident" in rule and rule.get("severity") in (Severity.INFO, Severity.WARNING):
+            what = f"severity {show(rule['severity'])} opens no incident, but 'incident' is given"
+            yield Finding((*path, "severity"), what, f"write severity: {Severity.CRITICAL}, or remove 'incident'")
+
+
+def _incidents_have_playbooks(pack: Any) -> Iterator[Finding]:
+    kinds = [b.get("incident") for _, b in mappings(pack, "playbooks")]
+    for path, rule in mappings(pack, "groups", "rules"):
+        kind = rule.get("incident")
+        if isinstance(kind, str) and kind in KINDS and kind not in kinds:
+            fix = f"add {{incident: {kind}, rungs: [{{remedy: page}}]}} to 'playbooks'"
+            yield Finding((*path, "incident"), f"no playbook is for incident {show(kind)}", fix)
+
+
+def _knobs_have_one_aim(pack: Any) -> Iterator[Finding]:
+    for path, knob in mappings(pack, "playbooks", "rungs", "knobs"):
+        aims = [key for key in ("times", "to") if knob.get(key) is not None]
+        if len(aims) != 1:
+            what = "a knob is turned either by 'times' or 'to', and here it is " + ("both" if aims else "neither")
+            yield Finding(path, what, "remove one of them" if aims else "add times: FACTOR or to: VALUE")
+
+
+def _parameters_fit(pack: Any) -> Iterator[Finding]:
+    for path, rule in mappings(pack, "groups", "rules"):
+        given, name = rule.get("with"), rule.get("detector")
+        if isinstance(given, dict) and isinstance(name, str) and name in DETECTORS:
+            yield from _numbers_fit(given, (*path, "with"))
+            try:
+                parameters(name, given)
+            except ValidationError as error:
+                names = list(getattr(DETECTORS[name].params, "_fields", ()))
+                yield from findings(error, (*path, "with"), partial(_names_at, (*path, "with"), names))
+
+
+def _names_at(top: Path, names: list[str], path: Path) -> list[str]:
+    return names if path == top else []  # below the top lie lists and mappings of the user's own
+
+
+def _numbers_fit(value: Any, path: Path) -> Iterator[Finding]:
+    """A threshold, a time or a count: never negative, always finite, in every detector."""
+    if isinstance(value, (dict, tuple)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _numbers_fit(item, (*path, key))
+    elif isinstance(value, (int, float)) and not (math.isfinite(value) and value >= 0):
+        yield Finding(path, f"{subject(path)} is {show(value)}", "write a finite number, 0 or more")
+
+
+def parameters(detector: str, given: dict[str, Any]) -> Any:
+    """The detector's parameters from what a pack gives under ``with``; raises pydantic's ValidationError."""
+    return TypeAdapter(DETECTORS[detector].params, config=_STRICT).validate_python(given)
+
+
+CHECKS: tuple[Callable[[Any], Iterator[Finding]], ...] = (
+    _alerts_once,
+    _groups_once,
+    _playbooks_once,
+    _knobs_once,
+    _consequences_exist,
+    _nothing_mutes_itself,
+    _only_critical_opens,
+    _incidents_have_playbooks,
+    _knobs_have_one_aim,
+    _parameters_fit,
+)

@@ -1,0 +1,160 @@
+"""Drafts: the shape of a pack file as pydantic checks it, before it becomes a RulePack.
+
+A draft is what one mapping of the file may hold: its keys, their types and bounds. Defaults are those of the
+values in ``pack``. What spans several mappings (names that must exist, a playbook that must be there) is
+checked by ``packchecks``. Called by ``packfile`` alone.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from gyrostat_rules.causes import KINDS
+from gyrostat_rules.detectors import DETECTORS
+from gyrostat_rules.pack import Playbook, Rule, Rung, Severity
+from gyrostat_rules.packerrors import show, suggest
+from gyrostat_rules.remedies import REMEDIES
+
+_T = TypeVar("_T")
+_SUMMARY = r"([^{}]|\{\{|\}\}|\{[a-z_]+(:\.?[0-9]{0,2}[a-z%]?)?\})*"
+_RUNBOOK = r"[A-Za-z0-9][A-Za-z0-9_-]*|https?://\S+"
+_LABEL = r"[A-Za-z_][A-Za-z0-9_]*"
+
+
+def _mistake(what: str, fix: str) -> PydanticCustomError:
+    return PydanticCustomError("pack", "{what}", {"what": what, "fix": fix})
+
+
+def _one_of(kind: str, known: Collection[str]) -> AfterValidator:
+    """Text that must name something in ``known``."""
+
+    def check(value: str) -> str:
+        if value not in known:
+            raise _mistake(f"unknown {kind} {show(value)}", suggest(value, known))
+        return value
+
+    return AfterValidator(check)
+
+
+def _spelled(what: str, pattern: str, fix: str) -> AfterValidator:
+    """Text that is used as a file name, a label or a format later, and must not fail there, at night."""
+    matches = re.compile(pattern).fullmatch
+
+    def check(value: str) -> str:
+        if not matches(value):
+            raise _mistake(f"{show(value)} is no {what}", fix)
+        return value
+
+    return AfterValidator(check)
+
+
+Name = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Kind = Annotated[str, _one_of("incident kind", KINDS)]
+SeverityWord = Annotated[str, _one_of("severity", (Severity.INFO, Severity.WARNING, Severity.CRITICAL))]
+Summary = Annotated[
+    str, _spelled("summary", _SUMMARY, "name labels as {role} or {value:.3g}, and write {{ for a brace")
+]
+Runbook = Annotated[str, _spelled("runbook", _RUNBOOK, "write the page's name without its folder and .md, or a URL")]
+LabelName = Annotated[str, _spelled("label name", _LABEL, "use letters, digits and _, and no digit first")]
+Some = Annotated[tuple[_T, ...], Field(min_length=1)]
+
+
+class Draft(BaseModel):
+    """Base of all drafts: no key that is not declared, no type that is nearly right."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class RuleDraft(Draft):
+    """``with`` is checked against the detector's own parameters, see ``packchecks``."""
+
+    alert: Name
+    detector: Annotated[str, _one_of("detector", DETECTORS)]
+    with_: dict[str, Any] = Field({}, alias="with")
+    severity: SeverityWord
+    for_steps: Count = Rule._field_defaults["for_steps"]
+    keep_firing_for: Count = Rule._field_defaults["keep_firing_for"]
+    labels: dict[LabelName, str] = {}
+    summary: Summary = ""
+    runbook: Runbook = ""
+    incident: Kind = ""
+    consequences: tuple[Name, ...] = ()
+
+
+class GroupDraft(Draft):
+    """Rules that belong together, under a name."""
+
+    name: Name
+    rules: Some[RuleDraft]
+
+
+class KnobDraft(Draft):
+    """Either ``times`` or ``to``."""
+
+    name: Name
+    times: Factor | None = None
+    to: Amount | None = None
+
+
+class RungDraft(Draft):
+    """One remedy."""
+
+    remedy: Annotated[str, _one_of("remedy", REMEDIES)]
+    horizon: Positive = Rung._field_defaults["horizon"]
+    knobs: tuple[KnobDraft, ...] = ()
+
+
+class BudgetDraft(Draft):
+    """At most ``actions`` in ``steps`` steps."""
+
+    actions: Positive = Playbook._field_defaults["budget_actions"]
+    steps: Positive = Playbook._field_defaults["budget_steps"]
+
+
+class CeilingDraft(Draft):
+    """At most ``incidents`` of this kind in ``steps`` steps."""
+
+    incidents: Positive = Playbook._field_defaults["ceiling_incidents"]
+    steps: Positive = Playbook._field_defaults["ceiling_steps"]
+
+
+class PlaybookDraft(Draft):
+    """What is done about one kind of incident."""
+
+    incident: Kind
+    rungs: Some[RungDraft]
+    budget: BudgetDraft = BudgetDraft()
+    ceiling: CeilingDraft = CeilingDraft()
+    cooldown: Count = Playbook._field_defaults["cooldown"]
+
+
+class PackDraft(Draft):
+    """The whole file."""
+
+    pack: Name
+    groups: Some[GroupDraft]
+    playbooks: tuple[PlaybookDraft, ...] = ()
+
+
+def keys_at(path: Iterable[str | int]) -> list[str]:
+    """The keys that the mapping at ``path`` of a pack may hold, as the file spells them."""
+    shape: Any = PackDraft
+    for name in (p for p in path if isinstance(p, str)):
+        fields = {f.alias or n: f for n, f in shape.model_fields.items()}
+        shape = _draft_in(fields[name].annotation) if name in fields else None
+        if shape is None:
+            return []
+    return [f.alias or n for n, f in shape.model_fields.items()]
+
+
+def _draft_in(annotation: Any) -> type[Draft] | None:
+    """The draft that a field holds, itself or in a tuple."""
+    inner = next(iter(get_args(annotation)), annotation)
+    return inner if isinstance(inner, type) and issubclass(inner, Draft) else None

@@ -1,0 +1,71 @@
+"""Probation: the steps after an action in which it must prove itself, and what follows either way."""
+
+from gyrostat_rules.incidents import HELD, OPEN, PROBATION, RESOLVED, STOPPED, move, still_bad
+from gyrostat_rules.ladder import send_undo
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.outcome import DONE, INEFFECTIVE, conclude
+from gyrostat_rules.remedies import alive
+from gyrostat_rules.state import Action, Deed, Incident, State
+
+_REMEMBERED = 200
+_QUIET_STEPS = 20  # clean steps after which an incident that nobody mended is over by itself
+
+
+def check_probation(state: State, moment: Moment) -> None:
+    """End what has proved itself, take back what has not, and let go of what has mended by itself."""
+    for incident in state.incidents:
+        if incident.state == PROBATION:
+            _watch(state, moment, incident, incident.actions[-1])
+        elif incident.state in (OPEN, HELD):
+            _let_go(state, moment, incident)
+
+
+def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> None:
+    ended = not alive(state.trainer())
+    if still_bad(state, incident, action.applied_step) or (ended and _died(state)):
+        conclude(moment, action, INEFFECTIVE, "it came back" if not ended else "the trainer died on it")
+        _next(state, moment, incident, action)
+    elif ended and state.step <= incident.last_bad_step:
+        move(moment, incident, STOPPED, "the run ended before the remedy could prove itself")
+    elif ended:
+        _resolve(state, moment, incident, action, f"the run ended at step {state.step}, clean since")
+    elif state.step >= action.until_step:
+        _resolve(state, moment, incident, action, f"{state.step - incident.last_bad_step} clean steps")
+
+
+def _died(state: State) -> bool:
+    trainer = state.trainer()
+    return trainer is not None and not trainer.asked and trainer.ended not in ("", "bye", "exit 0")
+
+
+def _next(state: State, moment: Moment, incident: Incident, action: Action) -> None:
+    if action.restores and action.procedure != "rollback" and alive(state.trainer()):
+        send_undo(state, moment, incident, action, OPEN, "it had no effect: the knobs go back")
+        return
+    incident.rung += 1
+    move(moment, incident, OPEN, f"{action.remedy} did not hold")
+
+
+def _resolve(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:
+    conclude(moment, action, DONE, why)
+    _close(state, moment, incident, action.remedy)
+    if action.restores and alive(state.trainer()):
+        send_undo(state, moment, incident, action, RESOLVED, "the incident is over: the knobs go back")
+        return
+    move(moment, incident, RESOLVED, f"mended by {action.remedy}: {why}")
+
+
+def _let_go(state: State, moment: Moment, incident: Incident) -> None:
+    """Nobody acted, and it is over: the alerts are gone and stay gone. Or a person was asked and never came."""
+    asked = bool(incident.actions) and bool(incident.actions[-1].outcome)
+    if incident.state == HELD and asked and moment.at > incident.held_until:
+        move(moment, incident, STOPPED, f"nobody came: {incident.why}")
+        return
+    if any(k in state.alerts for k in incident.alerts) or state.step - incident.last_bad_step < _QUIET_STEPS:
+        return
+    _close(state, moment, incident, "")
+    move(moment, incident, RESOLVED, f"over by itself: {state.step - incident.last_bad_step} clean steps")
+
+
+def _close(state: State, moment: Moment, incident: Incident, remedy: str) -> None:
+    state.closed = [*state.closed[1 - _REMEMBERED :], Deed(incident.kind, remedy, state.step, moment.at)]

@@ -1,0 +1,38 @@
+"""Release: tell a waiting supervisor that its trainer will not be restarted, so that it passes the exit on."""
+
+from gyrostat.wire import Directive
+from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.incidents import ACTING, HELD, OPEN
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.remedies import alive
+from gyrostat_rules.state import State
+
+_SECONDS = 3600.0
+
+
+def release(state: State, moment: Moment) -> None:
+    """Once a death: where no restart is under way, planned or waiting for a word, the supervisor may go."""
+    trainer, supervisor = state.trainer(), state.supervisor()
+    if trainer is None or supervisor is None or not alive(supervisor) or "release" not in supervisor.procedures:
+        return
+    died = trainer.ended and not trainer.asked and trainer.ended not in ("bye", "exit 0")
+    if not died or state.released == trainer.incarnation or state.settings.mode != "act" or _pending(state):
+        return
+    state.released = trainer.incarnation
+    directive = Directive(
+        state.next_directive, state.run, "supervisor", supervisor.incarnation, 0, f"release-{trainer.incarnation}",
+        moment.at + _SECONDS, -1, (), "release", {}, f"trainer ended with {trainer.ended}; no restart follows",
+    )  # fmt: skip
+    state.next_directive += 1
+    state.release_orders = {"directive": directive.encode().decode()}
+    moment.write(EntryKind.RUN, "supervisor/0", "released", directive.reason, orders=state.release_orders)
+
+
+def _pending(state: State) -> bool:
+    for incident in state.incidents:
+        last = incident.actions[-1] if incident.actions else None
+        if incident.state in (OPEN, ACTING):
+            return True
+        if incident.state == HELD and last is not None and last.verdict == "hold" and last.remedy == "restart":
+            return True
+    return False

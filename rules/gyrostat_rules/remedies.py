@@ -1,0 +1,151 @@
+"""The catalogue of remedies: what each needs, whether it can be undone, when it fits, what it orders.
+
+``fit`` says in words why a remedy does not fit this incident now, or ''; ``order`` fills in an Action. Neither
+changes the state. What nobody can carry out here is skipped, and the history says so.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gyrostat.wire import KnobChange
+from gyrostat_rules import series
+from gyrostat_rules.certify import choose
+from gyrostat_rules.pack import Rung
+from gyrostat_rules.state import Action, Incident, Process, State
+
+CONTROL, RESTART, NOTHING = "control", "restart", ""
+
+
+class Remedy(NamedTuple):
+    """``capability``: control (the trainer obeys), restart (a supervisor does) or nothing at all."""
+
+    capability: str
+    reversible: bool
+    summary: str
+    fit: Callable[[State, Incident, Rung], str]
+    order: Callable[[State, Incident, Rung, Action], None]
+
+
+def alive(process: Process | None) -> bool:
+    """True where the process is known and has not ended."""
+    return process is not None and not process.ended
+
+
+def _offers(process: Process | None, who: str, procedure: str) -> str:
+    if process is None:
+        return f"there is no {who}"
+    if process.ended:
+        return f"the {who} has ended ({process.ended})"
+    return "" if procedure in process.procedures else f"the {who} does not offer {procedure!r}"
+
+
+# -- skip_data ----------------------------------------------------------------------------------------
+
+
+def _skip_fits(state: State, incident: Incident, rung: Rung) -> str:
+    if reason := _offers(state.trainer(), "trainer", "skip_data"):
+        return reason
+    if incident.update_applied:
+        return "a bad update was applied: passing the data over does not take it back"
+    if any(a.remedy == "skip_data" and a.outcome for a in incident.actions):
+        return "it came back after the data had been passed over"
+    return "" if _data(incident) else "the records do not say which data the step saw"
+
+
+def _skip_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
+    action.role, action.procedure, action.arguments = "trainer", "skip_data", _data(incident)
+    what = action.arguments
+    action.explanation = (
+        f"pass over item {what['items'][0]}"
+        if "items" in what
+        else f"pass over items {what['cursor'][0]} to {what['cursor'][1]}"
+    )
+
+
+def _data(incident: Incident) -> dict[str, list[int]]:
+    """The suspect item where the trainer names it, else the whole batch by its place in the data."""
+    seen = incident.evidence.get("data", {})
+    if series.SUSPECT_ITEM in seen:
+        return {"items": [seen[series.SUSPECT_ITEM]]}
+    if series.DATA_CURSOR in seen and series.DATA_ITEMS in seen:
+        first = seen[series.DATA_CURSOR]
+        return {"cursor": [first, first + seen[series.DATA_ITEMS]]}
+    return {}
+
+
+# -- rollback and restart -----------------------------------------------------------------------------
+
+
+def _rollback_fits(state: State, incident: Incident, rung: Rung) -> str:
+    return _offers(state.trainer(), "trainer", "rollback") or _no_target(state, incident)
+
+
+def _restart_fits(state: State, incident: Incident, rung: Rung) -> str:
+    return _offers(state.supervisor(), "supervisor", "restart") or _no_target(state, incident)
+
+
+def _no_target(state: State, incident: Incident) -> str:
+    target, said = choose(state, incident)
+    return "" if target else f"no certified checkpoint: {'; '.join(said[:4])}"
+
+
+def _rollback_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
+    _aim(state, incident, action)
+    action.role, action.procedure = "trainer", "rollback"
+    action.knobs = _turns(state, rung)
+
+
+def _restart_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
+    _aim(state, incident, action)
+    action.role, action.procedure = "supervisor", "restart"
+
+
+def _aim(state: State, incident: Incident, action: Action) -> None:
+    target, said = choose(state, incident)
+    assert target is not None  # fit() has found one
+    items = _data(incident).get("items", [])
+    action.arguments = {
+        "checkpoint": target.path, "digest": target.digest, "step": target.step, "pass_over": items,
+    }  # fmt: skip
+    action.explanation = "; ".join(said[:4])
+
+
+def _turns(state: State, rung: Rung) -> list[KnobChange]:
+    """The rung's knob plans as changes, from what the knobs read now, held within their bounds."""
+    trainer = state.trainer()
+    changes = []
+    for plan in rung.knobs:
+        knob = trainer.knobs.get(plan.name) if trainer else None
+        if knob is None:
+            continue
+        wanted = plan.to if plan.to is not None else knob.value * (plan.times or 1.0)
+        value = min(knob.high, max(knob.low, wanted))
+        if value != knob.value:
+            changes.append(KnobChange(plan.name, knob.value, value))
+    return changes
+
+
+# -- stop and page ------------------------------------------------------------------------------------
+
+
+def _stop_fits(state: State, incident: Incident, rung: Rung) -> str:
+    return _offers(state.trainer(), "trainer", "stop")
+
+
+def _stop_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
+    action.role, action.procedure = "trainer", "stop"
+    action.explanation = "stop the run: nothing milder has held"
+
+
+def _page_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
+    action.explanation = "page: a person is needed"
+
+
+REMEDIES: dict[str, Remedy] = {
+    "skip_data": Remedy(CONTROL, False, "pass the poisoned data over", _skip_fits, _skip_order),
+    "rollback": Remedy(CONTROL, False, "go back to a certified checkpoint", _rollback_fits, _rollback_order),
+    "restart": Remedy(RESTART, False, "restart from a certified checkpoint", _restart_fits, _restart_order),
+    "stop": Remedy(CONTROL, False, "stop the run", _stop_fits, _stop_order),
+    "page": Remedy(NOTHING, True, "ask a person", lambda state, incident, rung: "", _page_order),
+}
+NEEDS_APPROVAL = ("rollback", "restart", "stop")  # what cannot be undone; skip_data loses one item of data

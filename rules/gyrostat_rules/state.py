@@ -1,0 +1,202 @@
+"""Everything the engine remembers, as plain data. A snapshot is this, written down; nothing hides elsewhere."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gyrostat.wire import KnobChange, KnobState, Record
+from gyrostat_rules.inputs import CheckpointSeen
+
+WINDOW = 256
+
+
+@dataclass(slots=True)
+class Process:
+    """One process of the run, by its newest Hello. ``ended`` says how it ended, '' while it lives."""
+
+    role: str
+    rank: int
+    incarnation: str = ""
+    world: int = 1
+    segment: int = 0
+    root: str = ""
+    last_directive: int = 0
+    knobs: dict[str, KnobState] = field(default_factory=dict)
+    procedures: list[str] = field(default_factory=list)
+    ended: str = ""
+    asked: bool = False
+    last_step: int = -1
+    last_at: float = 0.0
+    step_seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Window:
+    """The recent values of one series of one process, oldest first."""
+
+    steps: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def add(self, step: int, value: float) -> None:
+        """Append, and let go of what is old."""
+        self.steps.append(step)
+        self.values.append(value)
+        if len(self.steps) > 2 * WINDOW:
+            del self.steps[:-WINDOW], self.values[:-WINDOW]
+
+    def rewind(self, step: int) -> None:
+        """Forget ``step`` and everything after it: the run jumped back."""
+        while self.steps and self.steps[-1] >= step:
+            self.steps.pop()
+            self.values.pop()
+
+
+@dataclass(slots=True)
+class Alert:
+    """One breached label set of one rule."""
+
+    rule: str
+    labels: dict[str, str]
+    state: str
+    since_step: int
+    since_at: float
+    onset: int
+    last_step: int
+    value: float
+    why: str
+    evidence: dict[str, Any] = field(default_factory=dict)
+    muted_by: str = ""
+    clear_steps: int = 0
+
+
+@dataclass(slots=True)
+class Action:
+    """One remedy aimed at a target. ``number`` is its directive's, 0 before it is sent.
+
+    ``restores`` would take its knobs back; ``orders`` are the texts its actuator carries out; ``then`` is the incident's state after an undo was answered.
+    """
+
+    id: str
+    incident: str
+    rung: int
+    remedy: str
+    horizon: int
+    verdict: str = ""
+    reason: str = ""
+    outcome: str = ""
+    explanation: str = ""
+    role: str = ""
+    procedure: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    knobs: list[KnobChange] = field(default_factory=list)
+    restores: list[KnobChange] = field(default_factory=list)
+    approved: bool = False
+    number: int = 0
+    sent_step: int = -1
+    expires_at: float = 0.0
+    answers: dict[str, str] = field(default_factory=dict)
+    applied_step: int = -1
+    until_step: int = -1
+    then: str = ""
+    orders: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Incident:
+    """Critical alerts folded by cause: open, acting, probation, resolved, held or stopped."""
+
+    id: str
+    kind: str
+    state: str
+    onset: int
+    fired_step: int
+    fired_at: float
+    alerts: list[str]
+    last_bad_step: int
+    evidence: dict[str, Any] = field(default_factory=dict)
+    update_applied: bool = False
+    rung: int = 0
+    actions: list[Action] = field(default_factory=list)
+    tried_targets: list[str] = field(default_factory=list)
+    resolved_step: int = -1
+    held_until: float = 0.0
+    why: str = ""
+    segment: int = 0
+
+    @property
+    def open(self) -> bool:
+        """True until it is resolved or stopped."""
+        return self.state not in ("resolved", "stopped")
+
+
+@dataclass(slots=True)
+class Settings:
+    """What people have said: mode, approvals, pause; and why only observing is allowed, '' where it is not."""
+
+    mode: str = "shadow"
+    approvals: bool = True
+    paused: bool = False
+    distrust: str = ""
+    hold_seconds: float = 3600.0
+
+
+@dataclass(slots=True)
+class Deed:
+    """An action that was sent, remembered for budgets: they must outlive the incident and the pod."""
+
+    kind: str
+    remedy: str
+    step: int
+    at: float
+
+
+@dataclass(slots=True)
+class Jump:
+    """The run went back: ``segment`` was left for the next one, which begins after ``step``."""
+
+    segment: int
+    step: int
+
+
+@dataclass(slots=True)
+class State:
+    """The whole of it."""
+
+    turn: int = 0
+    run: str = ""
+    pack_text: str = ""
+    settings: Settings = field(default_factory=Settings)
+    processes: dict[str, Process] = field(default_factory=dict)
+    windows: dict[str, dict[str, Window]] = field(default_factory=dict)
+    buckets: dict[int, dict[str, Record]] = field(default_factory=dict)
+    recent: dict[str, list[Record]] = field(default_factory=dict)
+    jumps: list[Jump] = field(default_factory=list)
+    step: int = -1
+    segment: int = 0
+    alerts: dict[str, Alert] = field(default_factory=dict)
+    incidents: list[Incident] = field(default_factory=list)
+    incident_count: int = 0
+    checkpoints: dict[str, CheckpointSeen] = field(default_factory=dict)
+    sources: dict[str, list[str]] = field(default_factory=dict)
+    deeds: list[Deed] = field(default_factory=list)
+    closed: list[Deed] = field(default_factory=list)
+    next_directive: int = 1
+    released: str = ""
+    release_orders: dict[str, str] = field(default_factory=dict)
+
+    def trainer(self) -> Process | None:
+        """The trainer's rank 0, whom directives name."""
+        return self.processes.get("trainer/0")
+
+    def supervisor(self) -> Process | None:
+        """The supervisor, if the run has one."""
+        return self.processes.get("supervisor/0")
+
+    def world(self) -> int:
+        """How many trainer ranks answer."""
+        trainer = self.trainer()
+        return trainer.world if trainer else 1
+
+
+def key_of(role: str, rank: int) -> str:
+    """A process's name in the state's tables."""
+    return f"{role}/{rank}"
