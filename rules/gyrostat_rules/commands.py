@@ -17,7 +17,8 @@ def obey(state: State, moment: Moment, command: Command) -> None:
     act = _VERBS.get(command.verb)
     said = act(state, command.arguments) if act else f"command {command.verb!r} is not known"
     if said:
-        moment.write(EntryKind.COMMAND, command.verb, "said", said, state.step, **dict(command.arguments))
+        shown = None if command.verb == Verb.LEDGER else dict(command.arguments)
+        moment.write(EntryKind.COMMAND, command.verb, "said", said, state.step, arguments=shown)
 
 
 def _configure(state: State, arguments: Mapping[str, Any]) -> str:
@@ -25,10 +26,11 @@ def _configure(state: State, arguments: Mapping[str, Any]) -> str:
     mode, approvals = arguments.get("mode", settings.mode), arguments.get("approvals", settings.approvals)
     if mode not in MODES:
         return f"mode {mode!r} is not one of {', '.join(MODES)}; {settings.mode} stays"
-    if (mode, bool(approvals)) == (settings.mode, settings.approvals) and state.turn > 1:
+    state.run = state.run or str(arguments.get("run", ""))
+    state.next_directive = max(state.next_directive, int(arguments.get("next_directive", 1)))
+    if (mode, bool(approvals), settings.said) == (settings.mode, settings.approvals, True):
         return ""
-    settings.mode, settings.approvals = mode, bool(approvals)
-    state.run = str(arguments.get("run", "")) or state.run
+    settings.mode, settings.approvals, settings.said = mode, bool(approvals), True
     return f"mode {mode}, approvals {'on' if approvals else 'off'}"
 
 

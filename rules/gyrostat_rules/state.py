@@ -137,6 +137,7 @@ class Settings:
     paused: bool = False
     distrust: str = ""
     hold_seconds: float = 3600.0
+    said: bool = False
 
 
 @dataclass(slots=True)

@@ -1,0 +1,1 @@
+"""Actuators carry an action out. Each says how an intent without an outcome is settled after a crash."""

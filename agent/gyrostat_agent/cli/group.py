@@ -1,0 +1,80 @@
+"""The group ``gyrostat``: its commands in one table, errors without stack traces, exit statuses documented."""
+
+import importlib
+import os
+import sys
+
+import click
+
+from gyrostat_agent.errors import EXIT_FAULT, AgentError
+
+COMMANDS = {
+    "demo": ("demo", "Train a small looped MoE, break it, mend it, and show what happened."),
+    "run": ("run", "Run a training command with the sidecar beside it."),
+    "agent": ("agent", "Watch a run directory (what `run` starts, and a sidecar container)."),
+    "status": ("status", "How the run and its agent fare now."),
+    "incidents": ("incidents", "What went wrong, what was done, what came of it."),
+    "approve": ("word", "Let an action that waits for a person go ahead."),
+    "deny": ("word", "Refuse an action that waits; the incident is yours then."),
+    "pause": ("word", "Do nothing until `resume`; go on observing."),
+    "resume": ("word", "End a pause."),
+    "trust": ("word", "End observe-only after a broken journal or a lost ledger."),
+    "replay": ("replay", "Feed a run's journal to the rules again; the entries must be the same."),
+    "journal": ("journal", "Check the journal's hash chain, or list it."),
+    "rules": ("rules", "Check a rule pack: every mistake at its line, all at once."),
+}
+_EPILOG = """Exit statuses: 0 well; 1 a fault was found or the run failed; 2 something given cannot be used; 3 another
+agent has the run; 4 what is on the disk does not add up. `run` leaves with its command's own."""
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"gyrostat_agent.cli.{COMMANDS[name][0]}")
+        found: click.Command = getattr(module, name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table's own words, so that ``--help`` imports no command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gyrostat", prog_name="gyrostat")
+def gyrostat() -> None:
+    """A sidecar that keeps RL post-training of MoE models upright.
+
+    It reads what the trainer tells, decides what is wrong, mends it while the run goes on, and proves the mend or
+    undoes it.
+
+    \b
+    gyrostat demo                                   see it work, in minutes, on a CPU
+    gyrostat run -- python train.py                 beside your own run, changing nothing
+    gyrostat run --mode act -- python train.py      and mending it
+    """
+
+
+def main() -> int:
+    """Run the command line; a user's mistake is one line, never a stack trace."""
+    try:
+        result = gyrostat(standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("gyrostat: ended", err=True)
+        return 130
+    except AgentError as error:
+        click.echo(f"gyrostat: {error}", err=True)
+        return error.status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
+        return EXIT_FAULT

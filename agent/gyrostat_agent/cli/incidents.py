@@ -1,0 +1,50 @@
+"""``gyrostat incidents``: what went wrong, what was done, what came of it."""
+
+import json
+import os
+from typing import Any
+
+import click
+
+from gyrostat_agent.cli.options import as_json, run_dir
+from gyrostat_agent.errors import DistrustError
+from gyrostat_agent.journal import Journal, JournalError
+from gyrostat_agent.rundir import existing
+from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.snapshot import to_plain
+
+
+@click.command()
+@run_dir
+@click.option("--all", "everything", is_flag=True, help="Alerts, checkpoints, sources and commands too.")
+@as_json
+def incidents(run_dir: str, everything: bool, as_json: bool) -> None:
+    """Tell the incidents of the run in RUN_DIR, from its journal, oldest first.
+
+    \b
+    gyrostat incidents /dev/shm/my-run
+    gyrostat incidents --all --json /dev/shm/my-run
+    """
+    run = existing(run_dir)
+    kinds = () if everything else (EntryKind.INCIDENT, EntryKind.ACTION)
+    try:
+        found = list(Journal(os.path.join(run.agent, "journal.db"), readonly=True).entries(kinds=kinds))
+    except JournalError as error:
+        raise DistrustError(str(error)) from None
+    if as_json:
+        click.echo(json.dumps([shown(e) for e in found], ensure_ascii=False, indent=2))
+        return
+    for entry in found:
+        click.echo(line(entry))
+    if not found:
+        click.echo("no incident so far")
+
+
+def shown(entry: Entry) -> dict[str, Any]:
+    """An entry for machines."""
+    return {**entry._asdict(), "data": to_plain(dict(entry.data))}
+
+
+def line(entry: Entry) -> str:
+    """An entry for people."""
+    return f"{entry.id}  step {entry.step:>6}  {entry.kind:<10} {entry.subject:<12} {entry.state:<12} {entry.text}"

@@ -1,0 +1,46 @@
+"""The ledger's file: ``.gyrostat/ledger.json`` beside the checkpoints, written before what may end the pod."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from gyrostat.wire import RightsError
+from gyrostat.wire.rights import read_trusted
+from gyrostat_agent import failpoints
+from gyrostat_agent.errors import TemporaryError
+
+_LIMIT = 8 << 20
+
+
+def path_of(root: str) -> str:
+    """Where the ledger of a checkpoint root lies."""
+    return os.path.join(root, ".gyrostat", "ledger.json")
+
+
+def write(root: str, facts: Mapping[str, Any], head: str) -> None:
+    """Write and fsync; raises TemporaryError: what is not in the ledger must not be done."""
+    folder = os.path.join(root, ".gyrostat")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        draft = os.path.join(folder, ".ledger.draft")
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as out:
+            json.dump({**facts, "journal_head": head}, out, allow_nan=False)
+            out.flush()
+            os.fsync(out.fileno())
+        os.rename(draft, path_of(root))
+    except OSError as error:
+        raise TemporaryError(f"{folder}: the ledger cannot be written: {error.strerror}") from None
+    failpoints.reach("ledger.written")
+
+
+def read(root: str) -> tuple[dict[str, Any] | None, str]:
+    """``(facts, "")``, ``(None, "")`` where there is none, ``(None, why)`` where it cannot be believed."""
+    try:
+        raw = json.loads(read_trusted(path_of(root), _LIMIT))
+    except FileNotFoundError:
+        return None, ""
+    except (OSError, RightsError, ValueError, RecursionError) as error:
+        return None, f"{path_of(root)} cannot be read: {error}"
+    return (raw, "") if isinstance(raw, dict) else (None, f"{path_of(root)} is no ledger")

@@ -1,0 +1,200 @@
+"""The agent's loop: one pass takes a record from its file to a directive. DESIGN §3 is this file.
+
+    1 drain every source          2 decide (pure)          3 commit, BEFORE anything is done
+    4 carry out what was decided  5 tidy up: what is committed may be deleted, shown, written to the ledger
+
+It never waits: ``service`` sleeps between passes. What it cannot write down it does not do: a journal that
+fails ends the pass with TemporaryError or JournalError, and the next pass begins again from the journal.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from gyrostat.wire import Hello, RunDirectory
+from gyrostat_agent import failpoints, ledgerfile
+from gyrostat_agent.actuators.directivefiles import DirectiveFiles
+from gyrostat_agent.errors import TemporaryError
+from gyrostat_agent.recovery import recover, settle
+from gyrostat_agent.settings import Settings
+from gyrostat_agent.sources.commands import CommandFiles
+from gyrostat_agent.sources.recordfiles import RecordFiles
+from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.inputs import Batch, CheckpointSeen, Command, Delivery, DeliveryWord, Input, Item, Pack, Tick, Verb
+from gyrostat_rules.ledger import facts
+from gyrostat_rules.remedies import NEEDS_APPROVAL
+
+_MAY_END_THE_POD = ("restart", "stop")
+
+
+class Checkpoints(Protocol):
+    """What the loop needs of the checkpoint source."""
+
+    def set_root(self, path: str) -> None:
+        """Where the trainer says its checkpoints lie."""
+
+    def drain(self) -> Sequence[CheckpointSeen]:
+        """New verdicts; never waits."""
+
+
+class Agent:
+    """One run's sidecar, between two passes. ``clock`` gives Unix seconds."""
+
+    def __init__(
+        self, run: RunDirectory, settings: Settings, checkpoints: Checkpoints, clock: Callable[[], float]
+    ) -> None:
+        self._run, self._settings, self._checkpoints, self._clock = run, settings, checkpoints, clock
+        self._directives = DirectiveFiles(run)
+        self._commands = CommandFiles(run)
+        self.journal, self.engine, self._fresh, distrust = recover(run)
+        self._records = RecordFiles(run, self.journal.offsets())
+        self._ledger_due = False
+        self._unsaved = 0
+        self._next_tick = 0.0
+        self.turns = 0
+        self.entries: list[Entry] = []  # since the last look of whoever shows them, as is ``taken``
+        self.taken: list[Item] = []
+        self._begin(distrust)
+
+    def once(self) -> bool:
+        """One pass; True where there was news."""
+        now = self._clock()
+        items = self._drain()
+        if items:
+            failpoints.reach("batch.drained")
+            if self._fresh:
+                self._read_ledger(items, now)
+            self._take(Batch(now, tuple(items)))
+            self.taken += items
+            self._records.sweep()
+        self._obey(now)
+        if now >= self._next_tick:
+            self._next_tick = now + self._settings.tick_seconds
+            self._take(Tick(now))
+            self._tidy()
+        return bool(items)
+
+    @property
+    def missing(self) -> int:
+        """Frames that never came."""
+        return self._records.missing
+
+    @property
+    def damaged(self) -> int:
+        """Places passed over as damage."""
+        return self._records.damaged
+
+    def seconds_to_tick(self) -> float:
+        """How long may be slept where nothing happens."""
+        return max(0.0, self._next_tick - self._clock())
+
+    def close(self) -> None:
+        """Leave in order: the next start need not replay."""
+        self._save_snapshot()
+        self._write_ledger()
+        self._records.close()
+        self.journal.close()
+
+    def abandon(self) -> None:
+        """Let go of what is open without writing: after a journal that failed, or in a simulated crash."""
+        self._records.close()
+        self.journal.close()
+
+    # -- start ----------------------------------------------------------------------------------------
+
+    def _begin(self, distrust: str) -> None:
+        now = self._clock()
+        settings = self._settings
+        floor = self._directives.newest() + 1
+        self._history = self._fresh and floor > 1
+        self._take(Pack(now, settings.pack_digest, settings.pack_text))
+        words = {"mode": settings.mode, "approvals": settings.approvals, "run": settings.run, "next_directive": floor}
+        self._take(Command(now, Verb.CONFIGURE, words))
+        if distrust:
+            self._take(Command(now, Verb.DISTRUST, {"reason": distrust}))
+        if failed := settle(self.engine, self._directives, now):
+            self._take(Batch(now, tuple(failed)))
+        failpoints.reach("settled")
+
+    def _read_ledger(self, items: Sequence[Item], now: float) -> None:
+        """Before the first Hello of a run that this journal knows nothing of is believed: was there a life before?"""
+        root = next((i.checkpoint_root for i in items if isinstance(i, Hello) and i.role == "trainer"), None)
+        if root is None:
+            return
+        self._fresh = False
+        found, why = ledgerfile.read(root) if root else (None, "")
+        older = any(isinstance(i, Hello) and i.last_directive > 0 for i in items)
+        if found is not None:
+            self._take(Command(now, Verb.LEDGER, found))
+        elif why or self._history or older:
+            reason = why or "this run has a history, but neither its journal nor a ledger is here"
+            self._take(Command(now, Verb.DISTRUST, {"reason": reason}))
+
+    # -- one pass -------------------------------------------------------------------------------------
+
+    def _drain(self) -> list[Item]:
+        items: list[Item] = list(self._records.drain())
+        items += self._checkpoints.drain()
+        return items
+
+    def _take(self, given: Input) -> None:
+        """Decide, commit, carry out. What could not be delivered is news of its own."""
+        entries = self.engine.feed(given)
+        if not self.engine.changed:
+            return
+        failpoints.reach("batch.decided")
+        sent = [e for e in entries if "orders" in e.data]
+        self.journal.commit(given, entries, self._records.offsets(), sync=any(map(_irreversible, sent)))
+        failpoints.reach("turn.committed")
+        self.entries += entries
+        self.turns += 1
+        self._unsaved += 1
+        failed = [f for e in sent if (f := self._carry_out(e)) is not None]
+        self._look_for_root()
+        if failed:
+            self._take(Batch(given.at, tuple(failed)))
+
+    def _carry_out(self, entry: Entry) -> Delivery | None:
+        self._ledger_due = True
+        if entry.data.get("remedy") in _MAY_END_THE_POD:
+            try:
+                self._write_ledger()
+            except TemporaryError as error:
+                return Delivery(entry.subject, DeliveryWord.FAILED, str(error))
+        return self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
+
+    def _obey(self, now: float) -> None:
+        """What people have said; each file goes once the journal has it."""
+        for name, command in self._commands.drain(now):
+            self._take(command)
+            self._commands.done(name)
+
+    def _look_for_root(self) -> None:
+        trainer = self.engine.state.trainer()
+        if trainer is not None and trainer.root:
+            self._checkpoints.set_root(trainer.root)
+
+    # -- tidy up --------------------------------------------------------------------------------------
+
+    def _tidy(self) -> None:
+        if self._unsaved >= self._settings.snapshot_turns:
+            self._save_snapshot()
+        if self._ledger_due:
+            self._write_ledger()
+
+    def _save_snapshot(self) -> None:
+        if self._unsaved:
+            seq = int(self.journal.head().partition(":")[0])
+            self.journal.save_snapshot(seq, self.engine.snapshot())
+            self._unsaved = 0
+            failpoints.reach("snapshot.saved")
+
+    def _write_ledger(self) -> None:
+        """The few facts that must outlive the pod, beside the checkpoints."""
+        trainer = self.engine.state.trainer()
+        if trainer is not None and trainer.root and self._ledger_due:
+            ledgerfile.write(trainer.root, facts(self.engine.state), self.journal.head())
+            self._ledger_due = False
+
+
+def _irreversible(entry: Entry) -> bool:
+    return entry.kind == EntryKind.ACTION and entry.data.get("remedy") in NEEDS_APPROVAL

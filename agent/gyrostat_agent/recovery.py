@@ -1,0 +1,69 @@
+"""Recovery: from the journal to an engine that stands where the last one stood, and no intent left undecided.
+
+The same code at the first start and after every crash. The snapshot is a short cut; the turns behind it are fed
+again and must give the same entries, else what is on the disk does not add up and the run is only observed.
+"""
+
+import os
+from typing import NamedTuple
+
+from gyrostat.wire import RunDirectory
+from gyrostat_agent.actuators.directivefiles import DirectiveFiles
+from gyrostat_agent.errors import DistrustError
+from gyrostat_agent.journal import Journal
+from gyrostat_rules.engine import Engine
+from gyrostat_rules.entries import Entry
+from gyrostat_rules.inputs import Delivery
+from gyrostat_rules.outcome import in_flight
+
+
+class Recovered(NamedTuple):
+    """The journal, the engine as it stood, whether there was any history, and why it is not to be trusted, or ''."""
+
+    journal: Journal
+    engine: Engine
+    fresh: bool
+    distrust: str
+
+
+def recover(run: RunDirectory) -> Recovered:
+    """Open the journal and bring an engine up to it; raises JournalError where it cannot be opened."""
+    journal = Journal(os.path.join(run.agent, "journal.db"))
+    verdict = journal.verify()
+    distrust = "" if verdict.ok else f"the journal's chain is broken at turn {verdict.broken_at}: {verdict.why}"
+    try:
+        engine, turns = _rebuild(journal, believe_snapshot=verdict.ok)
+    except DistrustError as error:
+        return Recovered(journal, Engine(), False, distrust or str(error))
+    return Recovered(journal, engine, turns == 0, distrust)
+
+
+def settle(engine: Engine, directives: DirectiveFiles, now: float) -> list[Delivery]:
+    """Carry out again, by name, every intent that has no answer and is still valid. What is there already, is."""
+    failed = []
+    for _, action in in_flight(engine.state):
+        if now < action.expires_at and action.orders:
+            failed.append(directives.carry_out(action.id, action.orders))
+    if engine.state.release_orders:
+        directives.carry_out("release", engine.state.release_orders)
+    return [f for f in failed if f is not None]
+
+
+def _rebuild(journal: Journal, believe_snapshot: bool) -> tuple[Engine, int]:
+    """An engine and how many turns the journal holds; raises DistrustError where a replay differs."""
+    found = journal.snapshot() if believe_snapshot else None
+    engine, seq = (Engine.restore(found[1]), found[0]) if found else (Engine(), 0)
+    for turn in journal.turns(after=seq):
+        seq = turn.seq
+        entries = engine.feed(turn.given)
+        if not same(entries, turn.entries):
+            raise DistrustError(f"turn {seq} of the journal, fed again, decides otherwise (another version wrote it?)")
+    return engine, seq
+
+
+def same(left: "list[Entry] | tuple[Entry, ...]", right: "list[Entry] | tuple[Entry, ...]") -> bool:
+    """True where two lists of entries say the same. Compared as written: a NaN equals itself there."""
+    return len(left) == len(right) and all(
+        (a.id, a.kind, a.subject, a.state, a.step, a.text) == (b.id, b.kind, b.subject, b.state, b.step, b.text)
+        for a, b in zip(left, right, strict=True)
+    )

@@ -1,0 +1,188 @@
+"""The agent as a process: sleeps between passes, survives a journal that fails, ends in order on a signal."""
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+from gyrostat.wire import RunDirectory
+from gyrostat.wire.messages import numbers
+from gyrostat_agent.checkpoints import CheckpointSource, ChildVerifier
+from gyrostat_agent.errors import AgentError, SetupError
+from gyrostat_agent.journal import JournalError
+from gyrostat_agent.loop import Agent
+from gyrostat_agent.rundir import Lock
+from gyrostat_agent.server import Server
+from gyrostat_agent.settings import Settings
+from gyrostat_agent.sources.wakeup import WakeUp
+from gyrostat_exporters.metrics import Latest
+from gyrostat_exporters.view import Tally, View, view
+from gyrostat_rules.detectors.stall import Stall, limit
+from gyrostat_rules.packfile import parse
+
+_STUCK_SECONDS = 30.0
+_SHOW_SECONDS = 0.5
+_BACKOFF, _MOST_BACKOFF = 1.0, 30.0
+
+
+class Service:
+    """Runs an agent until it is told to end. ``say`` gets one line for what an operator should know."""
+
+    def __init__(self, run: RunDirectory, settings: Settings, listen: str, say: Callable[[str], None]) -> None:
+        self._run, self._settings, self._say = run, settings, say
+        self._lock = Lock(run)
+        self._wake = WakeUp([run.records, os.path.join(run.agent, "commands")])
+        self._verifier = ChildVerifier()
+        self._checkpoints = CheckpointSource(self._verifier, wake=self._wake.ring)
+        self._latest, self._tally = Latest(), Tally()
+        self._severities = {r.alert: r.severity for r in parse(settings.pack_text).rules}
+        self._passed = time.monotonic()
+        self._shown = 0.0
+        self._ending = False
+        self._trouble = ""
+        self._server = _serve(listen, self._latest, self._stuck, say) if listen else None
+        if self._wake.polling:
+            say(self._wake.polling)
+
+    def run(self) -> int:
+        """Pass after pass; returns the exit status."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._end)
+        backoff = _BACKOFF
+        while not self._ending:
+            try:
+                agent = Agent(self._run, self._settings, self._checkpoints, time.time)
+            except (AgentError, JournalError) as error:
+                backoff = self._wait_out(error, backoff)
+                continue
+            self._tell_start(agent)
+            try:
+                self._passes(agent)
+                backoff = _BACKOFF
+                agent.close()
+            except (AgentError, JournalError) as error:
+                agent.abandon()
+                backoff = self._wait_out(error, backoff)
+        return self._leave()
+
+    def _passes(self, agent: Agent) -> None:
+        gc.collect()
+        gc.freeze()  # what lives now lives on: a collection must not cost a pass its millisecond
+        self._trouble = ""
+        while not self._ending:
+            items = agent.once()
+            self._passed = time.monotonic()
+            self._show(agent, items)
+            fd = self._verifier.fileno()
+            self._wake.also({fd} if fd is not None else set())
+            if not items:
+                self._wake.wait(agent.seconds_to_tick())
+
+    def _show(self, agent: Agent, news: bool) -> None:
+        """Publish a view, at most twice a second unless something was decided."""
+        self._tally.count(agent.taken, agent.entries)
+        urgent = bool(agent.entries)
+        for entry in agent.entries:
+            if entry.kind in ("incident", "action", "source", "command"):
+                self._say(f"step {entry.step}  {entry.kind} {entry.subject}: {entry.text}")
+        agent.entries, agent.taken = [], []
+        now = time.monotonic()
+        if not urgent and now - self._shown < _SHOW_SECONDS:
+            return
+        self._shown = now
+        self._tally.missing, self._tally.damaged, self._tally.turns = agent.missing, agent.damaged, agent.turns
+        self._latest.view = view(agent.engine.state, self._tally, self._severities, self._blind(agent))
+        _write_status(self._run, self._latest.view, self._server.address if self._server else "")
+
+    def _blind(self, agent: Agent) -> list[str]:
+        """What cannot be seen now: silence must never read as healthy."""
+        state = agent.engine.state
+        found = [self._trouble] if self._trouble else []
+        if not any(p.role != "supervisor" for p in state.processes.values()):
+            found.append("no trainer has spoken yet")
+        now = time.time()
+        for process in state.processes.values():
+            silent = now - process.last_at
+            if process.role == "supervisor" or process.ended or process.last_step < 0:
+                continue
+            if silent > limit(Stall(), process):
+                found.append(f"{process.role} {process.rank} has been silent for {silent:.0f} s")
+        return found
+
+    def _tell_start(self, agent: Agent) -> None:
+        where = f", http://{self._server.address}" if self._server else ""
+        distrust = agent.engine.state.settings.distrust
+        mode = f"observe only: {distrust}" if distrust else f"mode {self._settings.mode}"
+        self._say(f"watching {self._run.path}, run {agent.engine.state.run}, {mode}{where}")
+
+    def _wait_out(self, error: Exception, backoff: float) -> float:
+        """Say what is wrong, once a change, and sleep; the next pass begins again from the journal."""
+        if str(error) != self._trouble:
+            self._say(f"cannot go on, trying again: {error}")
+        self._trouble = str(error)
+        if self._latest.view is not None:
+            self._latest.view = self._latest.view._replace(blind=(self._trouble,))
+        self._passed = time.monotonic()
+        self._wake.wait(backoff)
+        return min(_MOST_BACKOFF, 2 * backoff)
+
+    def _stuck(self) -> str:
+        silent = time.monotonic() - self._passed
+        return f"no pass for {silent:.0f} s" if silent > _STUCK_SECONDS + self._settings.tick_seconds else ""
+
+    def _end(self, number: int, frame: object) -> None:
+        self._ending = True
+        self._wake.ring()
+
+    def _leave(self) -> int:
+        if self._server is not None:
+            self._server.close()
+        self._checkpoints.close()
+        self._verifier.close()
+        self._wake.close()
+        self._lock.release()
+        return 0
+
+
+def _serve(listen: str, latest: Latest, stuck: Callable[[], str], say: Callable[[str], None]) -> Server:
+    """The page at ``listen``; where that port is taken by another run's agent, at a free one, and said."""
+    try:
+        return Server(listen, latest, stuck)
+    except SetupError as error:
+        host, _, port = listen.rpartition(":")
+        if "in use" not in str(error) or port == "0":
+            raise
+        say(f"port {port} is taken, serving on a free one")
+        return Server(f"{host}:0", latest, stuck)
+
+
+def _write_status(run: RunDirectory, shown: View, address: str) -> None:
+    """For ``gyrostat status``: the newest view, replaced as a whole. What cannot be written is not worth failing for."""
+    path = os.path.join(run.agent, "status.json")
+    ranks = [
+        {"role": r.role, "rank": r.rank, "step": r.step, "at": r.at, "ended": r.ended, **_values(r.values)}
+        for r in shown.ranks
+    ]
+    said = {
+        "run": shown.run, "mode": shown.mode, "observe_only": shown.distrust, "step": shown.step,
+        "segment": shown.segment, "ready": not shown.blind, "blind": list(shown.blind), "http": address,
+        "incidents": shown.incident_count, "open": [list(i) for i in shown.incidents], "ranks": ranks,
+        "alerts": [list(a) for a in shown.alerts], "at": time.time(), "pid": os.getpid(),
+    }  # fmt: skip
+    with contextlib.suppress(OSError):
+        with open(f"{path}.draft", "w", encoding="utf-8") as out:
+            json.dump(said, out, allow_nan=False)
+        os.rename(f"{path}.draft", path)
+
+
+def _values(values: dict[str, float]) -> dict[str, object]:
+    return numbers(values, "values")
+
+
+def say_on_stderr(line: str) -> None:
+    """One line for the operator."""
+    print(f"gyrostat: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,21 @@
+"""The agent's settings: each once, with its unit, who reads it and why the default is what it is."""
+
+from typing import NamedTuple
+
+
+class Settings(NamedTuple):
+    """``mode`` observe, shadow or act: shadow is the default, for trust is earned before it is given.
+
+    ``approvals``: whether what cannot be undone waits for a person. ``run``: the run's name; the directory's by
+    default. ``pack_text`` and ``pack_digest``: the rules. ``tick_seconds``: how often time alone is looked at; a
+    stall is counted in minutes, so a second is often enough. ``snapshot_turns``: turns between snapshots; a
+    restart replays at most so many (about 60 µs each).
+    """
+
+    run: str
+    pack_text: str
+    pack_digest: str
+    mode: str = "shadow"
+    approvals: bool = True
+    tick_seconds: float = 1.0
+    snapshot_turns: int = 500

@@ -1,0 +1,249 @@
+"""The supervisor, ``gyrostat run -- COMMAND``: starts the trainer and the agent, and is a process of the run itself.
+
+The trainer keeps its stdio, terminal and process group; signals and its exit status pass through unchanged. It is
+started again only by a directive. Called by the command line, as the main thread of a process of its own.
+
+Does not promise: to end what a dead trainer left behind; to hold back a signal that somebody sent to the whole
+process group (it reaches the trainer twice, once from us). Killed by SIGKILL, it leaves trainer and agent running.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gyrostat import Control, Telemetry
+from gyrostat.wire import Exit
+from gyrostat.wire.layout import RUN_DIR, RUN_NAME
+from gyrostat_agent.agentprocess import AgentProcess
+from gyrostat_agent.childprocess import StartError, in_words, leave_as, reaped, start
+
+_LIVE_SECONDS = 1.0  # between looks at the bell while the trainer runs: a hung or poisoned one may be restarted
+_DEAD_SECONDS = 0.05  # the same while a verdict is awaited
+_PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL
+_MOST_RESTARTS = 20  # in one life: a last safety behind the agent's own budgets
+_NO_STEP = -1
+_ENDING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+_PASSED_ON = _ENDING | {signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP}
+
+
+class RestartError(Exception):
+    """A directive that is not followed, and why; it becomes a failed Ack."""
+
+
+class Supervisor:
+    """One trainer, its agent, and the word between them.
+
+    ``agent_argv`` None: an agent is there already. ``mode`` is observe, shadow or act; only in act a death is
+    held, for ``mend_within`` seconds, until a directive says restart or release. Raises ValueError on no command.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        run_dir: str,
+        run: str,
+        agent_argv: Sequence[str] | None,
+        *,
+        mode: str,
+        mend_within: float = 60.0,
+    ) -> None:
+        if not command:
+            raise ValueError("there is no command to run; give one after --")
+        self._command = command
+        self._path = os.path.abspath(run_dir)
+        self._run = run
+        self._environment = {**os.environ, RUN_DIR: self._path, RUN_NAME: run}
+        self._agent_argv = agent_argv
+        self._mode = mode
+        self._mend_within = mend_within
+        self._pid = self._status = 0
+        self._asks = 0  # signals since the trainer's start that ask the run to end
+        self._passed: set[int] = set()
+        self._directed = self._released = False
+        self._deadline = 0.0  # until when a verdict is awaited; 0.0: none is
+        self._restarts = 0
+
+    def run(self) -> int:
+        """Run it to its end; the exit status to leave with, or death by the signal that the trainer died of."""
+        self._held, self._mask = _hold()
+        try:
+            self._start()
+        except StartError as error:
+            say(str(error))
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+            return error.status
+        self._join()
+        while self._pid or self._waits():
+            self._turn(_LIVE_SECONDS if self._pid else _DEAD_SECONDS)
+        self._telemetry.close()
+        self._end_agent()
+        return leave_as(self._status)
+
+    # -- one turn -------------------------------------------------------------------------------------
+
+    def _join(self) -> None:
+        """Become a process of the run, and start its agent."""
+        self._telemetry = Telemetry(self._path, run=self._run, role="supervisor", rank=0, world=1)
+        self._control = Control(self._telemetry, procedures={"restart": self._restart, "release": self._release})
+        if fault := self._telemetry.counts.fault:
+            say(f"{fault}; the trainer runs, but nothing can restart it")
+        self._agent = AgentProcess(self._agent_argv, self._environment, self._mask, say)
+        self._agent.tend(time.monotonic())
+
+    def _turn(self, seconds: float) -> None:
+        self._wake(seconds)
+        self._agent.tend(time.monotonic())
+        if self._pid or self._deadline:
+            self._control.apply(_NO_STEP)
+
+    def _wake(self, seconds: float) -> None:
+        """Sleep until a signal comes, ``seconds`` at most; pass on what came and take note of who has ended."""
+        for info in _arrivals(self._held, seconds):
+            self._pass_on(info)
+        for pid, status in reaped():
+            if pid == self._pid:
+                self._ended(status)
+            elif pid == self._agent.pid:
+                self._agent.ended(status, time.monotonic())
+
+    def _wake_until(self, done: Callable[[], bool], seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not done() and (left := end - time.monotonic()) > 0:
+            self._wake(left)
+        return done()
+
+    def _pass_on(self, info: signal.struct_siginfo) -> None:
+        number = info.si_signo
+        self._asks += number in _ENDING
+        if number != signal.SIGCHLD and self._pid and not _reached_all(info):
+            self._passed.add(number)
+            self._send(number)
+        if number == signal.SIGTSTP:
+            _stop_here()
+
+    def _send(self, number: int) -> None:
+        try:
+            os.kill(self._pid, number)
+        except OSError as error:  # it runs as another user: sudo, or a program that changed its UID
+            say(f"signal {number} cannot be passed on to the trainer (pid {self._pid}): {error.strerror}")
+
+    # -- the trainer ----------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._pid = start(self._command, self._environment, self._mask)
+        self._asks, self._passed = 0, set()
+        self._directed = self._released = False
+        self._deadline = 0.0
+
+    def _ended(self, status: int) -> None:
+        """Tell the run, and hold the exit back where a restart may follow."""
+        pid, self._pid, self._status = self._pid, 0, status
+        asked = self._directed or self._asks > 0 or -status in self._passed
+        self._telemetry.say(Exit("trainer", 0, pid, status, asked))
+        if asked or not status or self._mode != "act":
+            return
+        what = f"the trainer (pid {pid}) ended with {in_words(status)}"
+        if fault := self._telemetry.counts.fault:
+            say(f"{what}, which the agent cannot be told: {fault}")
+            return
+        self._deadline = time.monotonic() + self._mend_within
+        say(f"{what}; waiting up to {self._mend_within:g} s for the agent to restart or release it")
+
+    def _waits(self) -> bool:
+        """True while a verdict may still come; says why where it ends."""
+        if self._deadline and (why := self._verdict()):
+            say(f"{why}: {in_words(self._status)} is passed on")
+            self._deadline = 0.0
+        return self._deadline > 0
+
+    def _verdict(self) -> str:
+        if self._released:
+            return "released by the agent"
+        if self._asks:
+            return "a signal asked the run to end"
+        if self._agent.hopeless:
+            return "there is no agent to decide"
+        return f"no answer within {self._mend_within:g} s" if time.monotonic() >= self._deadline else ""
+
+    # -- what directives ask --------------------------------------------------------------------------
+
+    def _restart(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Start the command again, after ending it where it still runs; it finds ``resume.json`` by itself."""
+        if self._mode != "act":
+            raise RestartError(f"gyrostat run was started in mode {self._mode}; give it --mode act")
+        if self._restarts >= _MOST_RESTARTS:
+            raise RestartError(f"{self._restarts} restarts in one life of the supervisor are the most; look at the run")
+        asks = self._asks if self._pid else 0
+        if self._pid:
+            self._end_trainer()
+        if self._asks > asks:
+            raise RestartError("a signal asked the run to end")
+        self._start()
+        self._restarts += 1
+        say(f"restarted by the agent: the trainer is pid {self._pid}")
+        return {"pid": self._pid}
+
+    def _release(self, arguments: Mapping[str, Any]) -> None:
+        if self._pid:
+            raise RestartError(f"the trainer (pid {self._pid}) runs; there is no exit to pass on")
+        self._released = True
+
+    def _end_trainer(self) -> None:
+        self._directed = True
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self._send(number)
+            if self._wake_until(lambda: not self._pid, _PATIENCE):
+                return
+        raise RestartError(f"the trainer (pid {self._pid}) does not end, by SIGKILL neither; look at its host")
+
+    def _end_agent(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self._agent.dismiss(number)
+            if self._wake_until(lambda: not self._agent.pid, _PATIENCE):
+                return
+
+
+def say(text: str) -> None:
+    """One line on stderr, past Python's buffer: one that cannot be written would change our exit status to 120."""
+    if sys.stderr is not None:  # closed from the start: descriptor 2 is something else's
+        with contextlib.suppress(OSError):
+            os.write(2, f"gyrostat: {text}\n".encode(errors="backslashreplace"))
+
+
+def _hold() -> tuple[frozenset[int], frozenset[int]]:
+    """Block what is to be passed on, to be taken in turn; the set held, and the mask before, for the children.
+
+    What is ignored from the start (nohup) stays so for all of us.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would hide the children's ends
+    held = {n for n in _PASSED_ON if signal.getsignal(n) != signal.SIG_IGN} | {signal.SIGCHLD}
+    return frozenset(held), frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, held))
+
+
+def _arrivals(held: frozenset[int], seconds: float) -> Iterator[signal.struct_siginfo]:
+    """What has come, after sleeping until something does."""
+    info = signal.sigtimedwait(held, seconds)
+    while info is not None:
+        yield info
+        info = signal.sigtimedwait(held, 0)
+
+
+def _reached_all(info: signal.struct_siginfo) -> bool:
+    """True where the terminal sent it: then the trainer, in the same process group, has it too.
+
+    1. By its code, not by PID 0: a sender outside our PID namespace (``docker stop``) has PID 0 as well.
+    2. A terminal that closes tells the leader of its session alone.
+    """
+    leads = os.getsid(0) == os.getpid()
+    return info.si_code > 0 and not (info.si_signo == signal.SIGHUP and leads)
+
+
+def _stop_here() -> None:
+    """Stop as the terminal's user asked; goes on behind SIGCONT."""
+    os.kill(os.getpid(), signal.SIGTSTP)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTSTP,))
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTSTP,))

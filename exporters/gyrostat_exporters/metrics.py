@@ -1,0 +1,107 @@
+"""Metrics for Prometheus, from one table of names. Non-finite values are counters: a gauge that is NaN alerts nobody."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from gyrostat_exporters.view import View
+
+COUNTER, GAUGE = "counter", "gauge"
+_FAMILIES = {COUNTER: CounterMetricFamily, GAUGE: GaugeMetricFamily}
+
+
+class Name(NamedTuple):
+    """One metric: its kind, labels and help. Counters are exposed with ``_total`` behind their name."""
+
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+
+
+NAMES: dict[str, Name] = {
+    "gyrostat_run": Name(GAUGE, ("run", "mode"), "Always 1; its labels name the run and the agent's mode."),
+    "gyrostat_ready": Name(GAUGE, (), "1 while the agent sees everything it should, 0 while it is blind."),
+    "gyrostat_observe_only": Name(GAUGE, (), "1 while the agent distrusts the run's history and only observes."),
+    "gyrostat_step": Name(GAUGE, ("role", "rank"), "The newest step that a process has told."),
+    "gyrostat_segment": Name(GAUGE, (), "How often the run has gone back."),
+    "gyrostat_last_record_timestamp_seconds": Name(GAUGE, ("role", "rank"), "When a process last spoke, Unix time."),
+    "gyrostat_value": Name(GAUGE, ("series", "role", "rank"), "The newest finite value of a series, in its own unit."),
+    "gyrostat_nonfinite": Name(COUNTER, ("series", "role", "rank", "value"), "Values that were nan, inf or -inf."),
+    "gyrostat_alerts": Name(GAUGE, ("rule", "severity", "state"), "Alerts that are pending or firing."),
+    "gyrostat_incidents_open": Name(GAUGE, ("kind", "state"), "Incidents that are not over."),
+    "gyrostat_incidents": Name(COUNTER, (), "Incidents so far, over all restarts of the agent."),
+    "gyrostat_actions": Name(COUNTER, ("remedy", "state"), "Actions sent, and what came of them, by this agent."),
+    "gyrostat_records": Name(COUNTER, (), "Records read by this agent."),
+    "gyrostat_frames_missing": Name(COUNTER, (), "Frames that a rank could not write or somebody took away."),
+    "gyrostat_frames_damaged": Name(COUNTER, (), "Places in record files that were passed over as damage."),
+    "gyrostat_turns": Name(COUNTER, (), "Turns that this agent wrote into the journal."),
+    "gyrostat_series_cut": Name(GAUGE, (), "Series and ranks that are not shown, to bound this page."),
+}
+
+
+class RunCollector(Collector):
+    """Renders the newest view at each scrape; ``latest`` returns it, or None before the first pass."""
+
+    def __init__(self, latest: "Latest") -> None:
+        self._latest = latest
+
+    def collect(self) -> Iterable[Metric]:
+        """One family a name of the table that has something to say."""
+        view = self._latest()
+        samples: dict[str, list[tuple[tuple[str, ...], float]]] = {}
+        for name, labels, value in _samples(view) if view is not None else ():
+            samples.setdefault(name, []).append((labels, value))
+        for name, rows in samples.items():
+            said = NAMES[name]
+            family = _FAMILIES[said.kind](name, said.help, labels=said.labels)
+            for labels, value in rows:
+                family.add_metric(labels, value)
+            yield family
+
+
+class Latest:
+    """The newest view, handed from the loop's thread to the server's. Replacing one reference is atomic."""
+
+    def __init__(self) -> None:
+        self.view: View | None = None
+
+    def __call__(self) -> View | None:
+        """The newest view."""
+        return self.view
+
+
+def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    tally = view.tally
+    yield "gyrostat_run", (view.run, view.mode), 1.0
+    yield "gyrostat_ready", (), float(not view.blind)
+    yield "gyrostat_observe_only", (), float(bool(view.distrust))
+    yield "gyrostat_segment", (), float(view.segment)
+    yield from _rank_samples(view)
+    for key, nonfinite in tally.nonfinite.items():
+        role, rank, series, value = key
+        yield "gyrostat_nonfinite", (series, role, rank, value), float(nonfinite)
+    for alert in sorted(set(view.alerts)):
+        yield "gyrostat_alerts", alert, float(view.alerts.count(alert))
+    for incident in sorted(set(view.incidents)):
+        yield "gyrostat_incidents_open", incident, float(view.incidents.count(incident))
+    for done, count in tally.actions.items():
+        yield "gyrostat_actions", done, float(count)
+    yield "gyrostat_incidents", (), float(view.incident_count)
+    yield "gyrostat_records", (), float(tally.records)
+    yield "gyrostat_frames_missing", (), float(tally.missing)
+    yield "gyrostat_frames_damaged", (), float(tally.damaged)
+    yield "gyrostat_turns", (), float(tally.turns)
+    yield "gyrostat_series_cut", (), float(view.cut)
+
+
+def _rank_samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    for rank in view.ranks:
+        who = (rank.role, str(rank.rank))
+        yield "gyrostat_step", who, float(rank.step)
+        yield "gyrostat_last_record_timestamp_seconds", who, rank.at
+        for series, value in rank.values.items():
+            if math.isfinite(value):
+                yield "gyrostat_value", (series, *who), value

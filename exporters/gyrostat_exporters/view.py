@@ -1,0 +1,94 @@
+"""View: what can be shown of a run at one moment, as plain values that any thread may read."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gyrostat.wire import Record
+from gyrostat.wire.messages import spell
+from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.inputs import SourceWord
+from gyrostat_rules.state import State
+
+_SERIES, _RANKS = 64, 64  # most series a rank and ranks a role that are shown; what is cut is counted
+OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")
+
+
+class Rank(NamedTuple):
+    """The newest values of one process. ``at`` is Unix seconds."""
+
+    role: str
+    rank: int
+    step: int
+    at: float
+    values: dict[str, float]
+    ended: str
+
+
+class View(NamedTuple):
+    """A run at one moment. ``blind`` names what cannot be seen now, and why; empty is what ready means."""
+
+    run: str
+    mode: str
+    distrust: str
+    step: int
+    segment: int
+    ranks: tuple[Rank, ...]
+    alerts: tuple[tuple[str, str, str], ...]
+    incidents: tuple[tuple[str, str], ...]
+    incident_count: int
+    blind: tuple[str, ...]
+    cut: int
+    tally: "Tally"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been counted since this agent began."""
+
+    records: int = 0
+    turns: int = 0
+    missing: int = 0
+    damaged: int = 0
+    nonfinite: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    actions: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def count(self, items: Iterable[Any], entries: Iterable[Entry]) -> None:
+        """Add what a pass brought."""
+        for item in items:
+            if isinstance(item, Record):
+                self.records += 1
+                for name, value in item.values.items():
+                    if value - value != 0.0:  # not finite
+                        self.nonfinite[(item.role, str(item.rank), name, spell(value))] += 1
+        for entry in entries:
+            if entry.kind == EntryKind.ACTION and entry.state in ("sent", *OUTCOMES):
+                self.actions[(str(entry.data.get("remedy", "")), entry.state)] += 1
+
+    def copy(self) -> "Tally":
+        """A copy that the loop will not change any more."""
+        return Tally(
+            self.records, self.turns, self.missing, self.damaged, Counter(self.nonfinite), Counter(self.actions)
+        )
+
+
+def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable[str]) -> View:
+    """Look at the engine's state; ``severities`` maps a rule to its severity, ``blind`` is what the agent knows."""
+    ranks = [
+        Rank(p.role, p.rank, p.last_step, p.last_at, _newest(state, key), p.ended)
+        for key, p in sorted(state.processes.items())[:_RANKS]
+    ]
+    cut = max(0, len(state.processes) - _RANKS) + sum(max(0, len(r.values) - _SERIES) for r in ranks)
+    sources = [f"{n}: {s[1]}" for n, s in state.sources.items() if s[0] not in (SourceWord.FRESH, SourceWord.DAMAGED)]
+    return View(
+        state.run, state.settings.mode, state.settings.distrust, state.step, state.segment,
+        tuple(r._replace(values=dict(sorted(r.values.items())[:_SERIES])) for r in ranks),
+        tuple((a.rule, severities.get(a.rule, ""), a.state) for a in state.alerts.values()),
+        tuple((i.kind, i.state) for i in state.incidents if i.open), state.incident_count,
+        (*blind, *sources), cut, tally.copy(),
+    )  # fmt: skip
+
+
+def _newest(state: State, key: str) -> dict[str, float]:
+    return {n: w.values[-1] for n, w in state.windows.get(key, {}).items() if w.values}

@@ -1,0 +1,70 @@
+"""Resumption: how a starting trainer finds its place: the newest checkpoint, or the one it is told to use.
+
+Called once, before the first step. It makes the Control, because Hello says what was loaded.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gyrostat import Control
+from gyrostat.wire import Resume
+from gyrostat_reference.checkpoint import complete, read
+from gyrostat_reference.knobs import offered, turned
+from gyrostat_reference.manifest import CheckpointError, Manifest
+from gyrostat_reference.procedures import Procedures
+from gyrostat_reference.state import capture
+from gyrostat_reference.trainer import Trainer
+
+Known = Sequence[tuple[Path, Manifest]]
+
+
+def take_up(trainer: Trainer) -> Control:
+    """Load what there is to load and return the trainer's Control."""
+    known = complete(trainer.writer.root) if trainer.writer is not None else []
+    _go_on(trainer, known)
+    last = max((m.last_directive for _, m in known), default=0)
+    segment = max((m.segment for _, m in known), default=0)
+    control = Control(
+        trainer.telemetry, offered(trainer), Procedures(trainer).offered(), last_directive=last, segment=segment
+    )
+    if (resume := control.resume(last_applied=last)) is not None:
+        _obey(trainer, control, resume, known)
+    return control
+
+
+def _go_on(trainer: Trainer, known: Known) -> None:
+    """Go on from the newest checkpoint that can be loaded, saying which could not."""
+    for path, _ in reversed(known):
+        try:
+            trainer.restore(read(path.parent, path, capture(trainer.model, trainer.optimizer)))
+        except CheckpointError as error:
+            trainer.say(f"not resumed from: {error}")
+        else:
+            trainer.say(f"resumed from {path.name}")
+            return
+
+
+def _obey(trainer: Trainer, control: Control, resume: Resume, known: Known) -> None:
+    """Go back as ``resume.json`` says, under a new segment; where that can't be done, say why and go on."""
+    try:
+        _go_back(trainer, resume, known)
+    except ValueError as error:
+        trainer.say(f"resume {resume.number} failed: {error}")
+        control.resumed(resume, trainer.step, str(error))
+        return
+    trainer.say(f"resumed from {Path(resume.checkpoint).name}, as directive {resume.number} says")
+    control.segment += 1
+    control.resumed(resume, trainer.step)
+
+
+def _go_back(trainer: Trainer, resume: Resume, known: Known) -> None:
+    if trainer.writer is None:
+        raise ValueError("this run keeps no checkpoints")
+    like = capture(trainer.model, trainer.optimizer)
+    checkpoint = read(trainer.writer.root, resume.checkpoint, like, resume.digest)
+    if checkpoint.manifest.step != resume.step:
+        raise ValueError(f"{resume.checkpoint} is of step {checkpoint.manifest.step}, not {resume.step}")
+    knobs = turned(checkpoint.knobs, resume.knobs)
+    items = trainer.data.checked(resume.pass_over)
+    trainer.go_back(checkpoint, items, seen=max(m.place.seen for _, m in known))
+    trainer.knobs = knobs
