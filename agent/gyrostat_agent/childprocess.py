@@ -84,8 +84,8 @@ def leave_as(status: int) -> int:
     if status >= 0:
         return status
     number = -status
+    # Our core would be written over the trainer's, which is the one that somebody needs.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    # Ours would be written over the core of the trainer, which is the one somebody needs.
     with contextlib.suppress(OSError, ValueError):  # SIGKILL has no other disposition
         signal.signal(number, signal.SIG_DFL)
     with contextlib.suppress(OSError, ValueError):

@@ -19,7 +19,19 @@ from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.commands import CommandFiles
 from gyrostat_agent.sources.recordfiles import RecordFiles
 from gyrostat_rules.entries import Entry, EntryKind
-from gyrostat_rules.inputs import Batch, CheckpointSeen, Command, Delivery, DeliveryWord, Input, Item, Pack, Tick, Verb
+from gyrostat_rules.inputs import (
+    Batch,
+    CheckpointSeen,
+    Command,
+    Delivery,
+    DeliveryWord,
+    Fit,
+    Input,
+    Item,
+    Pack,
+    Tick,
+    Verb,
+)
 from gyrostat_rules.ledger import facts
 from gyrostat_rules.remedies import NEEDS_APPROVAL
 
@@ -32,8 +44,14 @@ class Checkpoints(Protocol):
     def set_root(self, path: str) -> None:
         """Where the trainer says its checkpoints lie."""
 
+    def poll(self) -> None:
+        """Time has passed: look again at the next drain."""
+
     def drain(self) -> Sequence[CheckpointSeen]:
         """New verdicts; never waits."""
+
+    def recheck(self, path: str, digest: str) -> CheckpointSeen:
+        """Whether it still is what was verified, right before it is used."""
 
 
 class Agent:
@@ -50,6 +68,7 @@ class Agent:
         self._ledger_due = False
         self._unsaved = 0
         self._next_tick = 0.0
+        self._root = ""
         self.turns = 0
         self.entries: list[Entry] = []  # since the last look of whoever shows them, as is ``taken``
         self.taken: list[Item] = []
@@ -69,6 +88,7 @@ class Agent:
         self._obey(now)
         if now >= self._next_tick:
             self._next_tick = now + self._settings.tick_seconds
+            self._checkpoints.poll()
             self._take(Tick(now))
             self._tidy()
         return bool(items)
@@ -148,19 +168,28 @@ class Agent:
         self.entries += entries
         self.turns += 1
         self._unsaved += 1
-        failed = [f for e in sent if (f := self._carry_out(e)) is not None]
+        failed = [f for e in sent for f in self._carry_out(e)]
         self._look_for_root()
         if failed:
             self._take(Batch(given.at, tuple(failed)))
 
-    def _carry_out(self, entry: Entry) -> Delivery | None:
+    def _carry_out(self, entry: Entry) -> list[Item]:
+        """Do what an intent says; what stands in its way comes back as news."""
         self._ledger_due = True
+        if target := entry.data.get("target"):
+            seen = self._checkpoints.recheck(target["path"], target["digest"])
+            if seen.fit == Fit.UNFIT:
+                return [
+                    seen,
+                    Delivery(entry.subject, DeliveryWord.FAILED, f"the checkpoint is no longer fit: {seen.why}"),
+                ]
         if entry.data.get("remedy") in _MAY_END_THE_POD:
             try:
                 self._write_ledger()
             except TemporaryError as error:
-                return Delivery(entry.subject, DeliveryWord.FAILED, str(error))
-        return self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
+                return [Delivery(entry.subject, DeliveryWord.FAILED, str(error))]
+        failed = self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
+        return [] if failed is None else [failed]
 
     def _obey(self, now: float) -> None:
         """What people have said; each file goes once the journal has it."""
@@ -170,7 +199,8 @@ class Agent:
 
     def _look_for_root(self) -> None:
         trainer = self.engine.state.trainer()
-        if trainer is not None and trainer.root:
+        if trainer is not None and trainer.root and trainer.root != self._root:
+            self._root = trainer.root
             self._checkpoints.set_root(trainer.root)
 
     # -- tidy up --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gyrostat.wire import RunDirectory
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.errors import DistrustError
-from gyrostat_agent.journal import Journal
+from gyrostat_agent.journal import Journal, JournalError
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import Entry
 from gyrostat_rules.inputs import Delivery
@@ -32,10 +32,11 @@ def recover(run: RunDirectory) -> Recovered:
     verdict = journal.verify()
     distrust = "" if verdict.ok else f"the journal's chain is broken at turn {verdict.broken_at}: {verdict.why}"
     try:
-        engine, turns = _rebuild(journal, believe_snapshot=verdict.ok)
-    except DistrustError as error:
-        return Recovered(journal, Engine(), False, distrust or str(error))
-    return Recovered(journal, engine, turns == 0, distrust)
+        engine = _rebuild(journal, believe_snapshot=verdict.ok)
+    except (DistrustError, JournalError, ValueError, TypeError) as error:
+        engine, distrust = Engine(), distrust or str(error)
+    engine.state.turn = verdict.turns  # entries are numbered by turn, and no number comes twice
+    return Recovered(journal, engine, verdict.turns == 0, distrust)
 
 
 def settle(engine: Engine, directives: DirectiveFiles, now: float) -> list[Delivery]:
@@ -49,16 +50,16 @@ def settle(engine: Engine, directives: DirectiveFiles, now: float) -> list[Deliv
     return [f for f in failed if f is not None]
 
 
-def _rebuild(journal: Journal, believe_snapshot: bool) -> tuple[Engine, int]:
-    """An engine and how many turns the journal holds; raises DistrustError where a replay differs."""
+def _rebuild(journal: Journal, believe_snapshot: bool) -> Engine:
+    """An engine as the last one stood; raises DistrustError where a replay differs, JournalError at an unreadable turn."""
     found = journal.snapshot() if believe_snapshot else None
     engine, seq = (Engine.restore(found[1]), found[0]) if found else (Engine(), 0)
     for turn in journal.turns(after=seq):
-        seq = turn.seq
-        entries = engine.feed(turn.given)
-        if not same(entries, turn.entries):
-            raise DistrustError(f"turn {seq} of the journal, fed again, decides otherwise (another version wrote it?)")
-    return engine, seq
+        if not same(engine.feed(turn.given), turn.entries):
+            raise DistrustError(
+                f"turn {turn.seq} of the journal, fed again, decides otherwise (another version wrote it?)"
+            )
+    return engine
 
 
 def same(left: "list[Entry] | tuple[Entry, ...]", right: "list[Entry] | tuple[Entry, ...]") -> bool:

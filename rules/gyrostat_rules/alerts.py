@@ -94,5 +94,12 @@ def _tell(moment: Moment, key: str, alert: Alert, state: str) -> None:
     moment.write(
         EntryKind.ALERT, key, state, f"{alert.rule} {state}: {alert.why}", severity=rule.severity, onset=alert.onset,
         labels={**rule.labels, **alert.labels}, runbook=rule.runbook, muted_by=alert.muted_by or None,
-        evidence=alert.evidence,
+        summary=_fill(rule.summary, alert) or None, evidence=alert.evidence,
     )  # fmt: skip
+
+
+def _fill(summary: str, alert: Alert) -> str:
+    """The rule's sentence with the alert's labels and step in it; the pack's reader allows plain names alone."""
+    for name, value in {**alert.labels, "step": str(alert.last_step)}.items():
+        summary = summary.replace(f"{{{name}}}", value)
+    return summary

@@ -11,6 +11,7 @@ from gyrostat_rules.state import Alert, Incident, State
 
 OPEN, ACTING, PROBATION, RESOLVED, HELD, STOPPED = "open", "acting", "probation", "resolved", "held", "stopped"
 _REMEMBERED = 50
+QUIET_STEPS = 20  # clean steps after which a cause that nobody mended is over
 
 
 def fold(state: State, moment: Moment) -> None:
@@ -18,15 +19,16 @@ def fold(state: State, moment: Moment) -> None:
     rules = {r.alert: r for r in moment.pack.rules}
     for key, alert in state.alerts.items():
         rule = rules.get(alert.rule)
-        if rule is None or not rule.incident or alert.state != FIRING or alert.muted_by:
+        if rule is None or not rule.incident or alert.state != FIRING or alert.muted_by or alert.incident:
             continue
-        incident = _open_in_family(state, rule.incident)
+        incident = _of_this_cause(state, rule.incident, moment.step)
         if incident is None:
-            _open(state, moment, key, alert, rule)
+            incident = _open(state, moment, key, alert, rule)
         elif key not in incident.alerts:
             _join(moment, incident, key, alert, rule)
+        alert.incident = incident.id
     for incident in state.incidents:
-        if incident.open:
+        if incident.open or incident.state == STOPPED:
             _refresh(state, moment, incident)
 
 
@@ -48,11 +50,21 @@ def still_bad(state: State, incident: Incident, since: int) -> bool:
     )
 
 
-def _open_in_family(state: State, kind: str) -> Incident | None:
-    return next((i for i in state.incidents if i.open and family(i.kind) == family(kind)), None)
+def _of_this_cause(state: State, kind: str, step: int) -> Incident | None:
+    """The incident that this belongs to: an open one, or one that was stopped and whose cause goes on.
+
+    Where nothing more may be tried, the same cause coming back is no news: a person has been asked already.
+    """
+    for incident in reversed(state.incidents):
+        if family(incident.kind) != family(kind):
+            continue
+        goes_on = incident.segment == state.segment and 0 <= step - incident.last_bad_step < QUIET_STEPS
+        if incident.open or (incident.state == STOPPED and goes_on):
+            return incident
+    return None
 
 
-def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> None:
+def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> Incident:
     state.incident_count += 1
     incident = Incident(
         f"i{state.incident_count:04d}", rule.incident, "", alert.onset, moment.step, moment.at, [key], alert.last_step,
@@ -60,7 +72,10 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> N
     )  # fmt: skip
     state.incidents = [*[i for i in state.incidents[-_REMEMBERED:]], incident]
     _refresh(state, moment, incident)
-    move(moment, incident, OPEN, alert.why, alerts=[key], runbook=rule.runbook, evidence=incident.evidence)
+    move(
+        moment, incident, OPEN, alert.why, alerts=[key], runbook=rule.runbook, evidence=incident.evidence,
+    )  # fmt: skip
+    return incident
 
 
 def _join(moment: Moment, incident: Incident, key: str, alert: Alert, rule: Rule) -> None:

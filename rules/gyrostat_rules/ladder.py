@@ -141,8 +141,16 @@ def _issue(state: State, moment: Moment, incident: Incident, action: Action) -> 
         "sent",
         f"directive {action.number}: {action.explanation or action.remedy}",
         orders=action.orders,
+        target=_target(action),
     )
     move(moment, incident, ACTING, f"{action.remedy} sent as directive {action.number}")
+
+
+def _target(action: Action) -> dict[str, Any] | None:
+    """The checkpoint that is about to be used: its digest is looked at once more before the directive is laid."""
+    if path := action.arguments.get("checkpoint"):
+        return {"path": path, "digest": action.arguments["digest"]}
+    return None
 
 
 def _resume(state: State, action: Action) -> Resume:

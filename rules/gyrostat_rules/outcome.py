@@ -38,7 +38,7 @@ def delivered(state: State, moment: Moment, delivery: Delivery) -> None:
             if action.id == delivery.action and not action.outcome and action.number:
                 word = FAILED if delivery.outcome == DeliveryWord.FAILED else UNKNOWN
                 conclude(moment, action, word, delivery.reason)
-                _fail(moment, incident, word, delivery.reason)
+                _fail(moment, incident, action, word, delivery.reason)
 
 
 def replaced(state: State, moment: Moment, hello: Hello) -> None:
@@ -106,7 +106,7 @@ def _settle(state: State, moment: Moment, incident: Incident, action: Action, ac
     else:
         word = FAILED if ack.result == Ack.FAILED else "refused"
         conclude(moment, action, FAILED, f"{word}: {ack.reason}")
-        _fail(moment, incident, word, ack.reason)
+        _fail(moment, incident, action, word, ack.reason)
 
 
 def _apply(state: State, moment: Moment, incident: Incident, action: Action, step: int) -> None:
@@ -130,13 +130,16 @@ def _undone(moment: Moment, incident: Incident, action: Action) -> None:
         move(moment, incident, OPEN, "undone; the next rung follows")
 
 
-def _fail(moment: Moment, incident: Incident, word: str, reason: str) -> None:
-    """Refused because a person turned the knob: theirs. Unknown: not repeated. Else the next rung."""
+def _fail(moment: Moment, incident: Incident, action: Action, word: str, reason: str) -> None:
+    """Refused because a person turned the knob: theirs. Unknown: not repeated. Else the next rung.
+
+    A checkpoint that could not be loaded does not use the rung up: an older one is tried, within the budget.
+    """
     if "somebody else has turned it" in reason or word == UNKNOWN:
         incident.held_until = moment.at + 3600.0
         move(moment, incident, HELD, reason)
         return
-    incident.rung += 1
+    incident.rung += 0 if action.arguments.get("checkpoint") else 1
     move(moment, incident, OPEN, f"{word}: {reason}")
 
 

@@ -7,6 +7,8 @@ its mistakes. Called by ``packfile``; the shape of each part is ``packdraft``'s 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -81,44 +83,41 @@ def _once(parts: Iterable[tuple[Path, str, dict[str, Any]]], fix: str) -> Iterat
 
 
 def _consequences_exist(pack: Any) -> Iterator[Finding]:
-    alerts = list(_edges(pack))
-    for path, rule in mappings(pack, "groups", "rules"):
-        for i, name in _names(rule):
-            if name not in alerts:
-                what = f"consequence {show(name)} is no alert of this pack"
-                yield Finding((*path, "consequences", i), what, suggest(name, alerts))
+    alerts = {r["alert"]: None for _, r in mappings(pack, "groups", "rules") if isinstance(r.get("alert"), str)}
+    for _, name, path in _mutes(pack):
+        if name not in alerts:
+            yield Finding(path, f"consequence {show(name)} is no alert of this pack", suggest(name, alerts))
 
 
 def _nothing_mutes_itself(pack: Any) -> Iterator[Finding]:
     """Alerts that mute each other in a ring would all be silent, and silence reads as healthy."""
-    edges = _edges(pack)
+    mutes = {(alert, name): path for alert, name, path in _mutes(pack)}
+    while ring := _ring(mutes):
+        alert, name = max(ring, key=mutes.__getitem__)
+        what = f"{show(alert)} mutes {show(name)}, and so in the end itself"
+        yield Finding(mutes.pop((alert, name)), what, "remove one of the consequences in this ring")
+
+
+def _mutes(pack: Any) -> Iterator[tuple[str, str, Path]]:
+    """Each alert ('' where it has no name yet), a consequence of it, and where the latter stands."""
     for path, rule in mappings(pack, "groups", "rules"):
-        for i, name in _names(rule):
-            alert = rule.get("alert")
-            if isinstance(alert, str) and alert in _reached(name, edges):
-                what = f"{show(alert)} mutes {show(name)}, and so in the end itself"
-                yield Finding((*path, "consequences", i), what, "remove one of the consequences in this ring")
+        alert, names = rule.get("alert"), rule.get("consequences")
+        for i, name in enumerate(names if isinstance(names, tuple) else ()):
+            if isinstance(name, str):
+                yield alert if isinstance(alert, str) else "", name, (*path, "consequences", i)
 
 
-def _edges(pack: Any) -> dict[str, list[str]]:
-    """Each alert and its consequences."""
-    rules = [r for _, r in mappings(pack, "groups", "rules") if isinstance(r.get("alert"), str)]
-    return {r["alert"]: [name for _, name in _names(r)] for r in rules}
-
-
-def _names(rule: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    names = rule.get("consequences")
-    yield from ((i, n) for i, n in enumerate(names if isinstance(names, tuple) else ()) if isinstance(n, str))
-
-
-def _reached(start: str, edges: dict[str, list[str]]) -> set[str]:
-    """``start`` and all that it mutes, directly or not."""
-    seen, todo = {start}, [start]
-    while todo:
-        new = [n for n in edges.get(todo.pop(), ()) if n not in seen]
-        seen.update(new)
-        todo.extend(new)
-    return seen
+def _ring(mutes: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs of one ring of alerts that mute each other, or none."""
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for alert, name in mutes:
+        sorter.add(alert, name)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        ring = error.args[1]  # each is muted by the next, and the last is the first
+        return [(alert, name) for name, alert in pairwise(ring)]
+    return []
 
 
 def _only_critical_opens(pack: Any) -> Iterator[Finding]:

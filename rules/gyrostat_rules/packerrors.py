@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 _SHOWN = 60  # characters of a value in a message; a pack may hold a page of text where a number belongs
+_COMPARED, _LISTED = 200, 20  # names looked at, and told, for each unknown one: thousands of both would take minutes
 
 
 class Mistake(NamedTuple):
@@ -74,16 +75,19 @@ def subject(path: Sequence[str | int]) -> str:
     names = [p for p in path if isinstance(p, str)]
     if not names:
         return "the pack"
-    return repr(names[-1]) if path[-1] == names[-1] else f"item {int(path[-1]) + 1} of {names[-1]!r}"
+    return show(names[-1]) if path[-1] == names[-1] else f"item {int(path[-1]) + 1} of {show(names[-1])}"
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """The fix for a name nobody knows: the nearest that exist, or all of them."""
     names = list(known)
-    near = get_close_matches(word, names, 1) or [n for n in names if word and n.startswith(word)]
+    near = get_close_matches(word, names[:_COMPARED], 1) or [n for n in names if word and n.startswith(word)]
     if near:
         return f"did you mean {near[0]!r}?"
-    return f"known are {', '.join(names)}" if names else "nothing may stand here: remove it"
+    if not names:
+        return "nothing may stand here: remove it"
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"known are {', '.join(names[:_LISTED])}{more}"
 
 
 def show(value: object) -> str:

@@ -15,6 +15,7 @@ from gyrostat_rules.packerrors import Mistake, show
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16  # the deepest key of a pack lies at 9; the composer recurses, and Python's stack is finite
+MAX_VALUES = 50_000  # some 5,000 rules, read in seconds; a mebibyte of "1," would take half a minute
 Path = tuple[str | int, ...]
 
 _TAG = "tag:yaml.org,2002:"
@@ -24,6 +25,7 @@ _SYNTAX_FIXES = (
     ("\\t", "indent with spaces, not tabs"),
     ("mapping values are not allowed", "check the indentation, and put text that holds ': ' into quotes"),
     ("another document", "keep one document a file: remove the '---' line"),
+    ("more than", "keep rules and playbooks only"),
     ("nested deeper", "close brackets where they end; no pack needs that depth"),
     ("expected", "close every bracket and quote, check the indentation, and quote text that begins with { or ["),
 )
@@ -76,12 +78,12 @@ def read(text: str) -> Tree:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that expands no alias and goes no deeper than MAX_DEPTH."""
+    """SafeLoader that expands no alias, and stops at MAX_DEPTH and MAX_VALUES."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own way to start from none
 
     def __init__(self, text: str, mistakes: list[Mistake]) -> None:
-        self.mistakes, self.depth = mistakes, 0
+        self.mistakes, self.depth, self.count = mistakes, 0, 0
         super().__init__(text)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -92,7 +94,9 @@ class _Loader(yaml.SafeLoader):
             return yaml.ScalarNode(_ALIAS, "", mark, mark)
         if self.depth == MAX_DEPTH:
             raise yaml.MarkedYAMLError(None, None, f"nested deeper than {MAX_DEPTH} levels", mark)
-        self.depth += 1
+        if self.count == MAX_VALUES:
+            raise yaml.MarkedYAMLError(None, None, f"more than {MAX_VALUES:,} values", mark)
+        self.depth, self.count = self.depth + 1, self.count + 1
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node

@@ -1,6 +1,6 @@
 """Probation: the steps after an action in which it must prove itself, and what follows either way."""
 
-from gyrostat_rules.incidents import HELD, OPEN, PROBATION, RESOLVED, STOPPED, move, still_bad
+from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad
 from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import DONE, INEFFECTIVE, conclude
@@ -8,7 +8,6 @@ from gyrostat_rules.remedies import alive
 from gyrostat_rules.state import Action, Deed, Incident, State
 
 _REMEMBERED = 200
-_QUIET_STEPS = 20  # clean steps after which an incident that nobody mended is over by itself
 
 
 def check_probation(state: State, moment: Moment) -> None:
@@ -61,7 +60,7 @@ def _let_go(state: State, moment: Moment, incident: Incident) -> None:
     if incident.state == HELD and asked and moment.at > incident.held_until:
         move(moment, incident, STOPPED, f"nobody came: {incident.why}")
         return
-    if any(k in state.alerts for k in incident.alerts) or state.step - incident.last_bad_step < _QUIET_STEPS:
+    if any(k in state.alerts for k in incident.alerts) or state.step - incident.last_bad_step < QUIET_STEPS:
         return
     _close(state, moment, incident, "")
     move(moment, incident, RESOLVED, f"over by itself: {state.step - incident.last_bad_step} clean steps")

@@ -6,6 +6,7 @@ A name nobody knows is undefined: a sidecar that cries wolf over a custom metric
 """
 
 import re
+from functools import lru_cache
 
 POISON, UNDEFINED = "poison", "undefined"
 
@@ -20,6 +21,7 @@ _APART = {"eval", "val", "valid", "validation", "test"}
 _SPLIT = re.compile(r"[/.:]+")
 
 
+@lru_cache(maxsize=4096)
 def meaning(name: str) -> str:
     """POISON or UNDEFINED. ``actor/grad_norm`` and ``train/loss`` are read by their last part."""
     parts = [p for p in _SPLIT.split(name.lower()) if p]

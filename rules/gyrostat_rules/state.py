@@ -65,7 +65,7 @@ class Alert:
     why: str
     evidence: dict[str, Any] = field(default_factory=dict)
     muted_by: str = ""
-    clear_steps: int = 0
+    incident: str = ""
 
 
 @dataclass(slots=True)

@@ -77,16 +77,28 @@ class Experts(nn.Module):
         return torch.zeros_like(tokens).index_add(0, source, torch.cat(done) * weights[order])
 
 
+class RmsNorm(nn.Module):
+    """x / sqrt(mean(x^2) + eps), times a learned weight: torch has one of its own only since 2.4."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``x`` (..., width) to the same shape, over the last dimension."""
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + torch.finfo(x.dtype).eps) * self.weight
+
+
 class Block(nn.Module):
     """Causal attention, then experts; both behind an RMS norm and beside a residual."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.heads = shape.heads
-        self.before_attention = nn.RMSNorm(shape.width)
+        self.before_attention = RmsNorm(shape.width)
         self.attention = nn.Linear(shape.width, 3 * shape.width, bias=False)
         self.attended = nn.Linear(shape.width, shape.width, bias=False)
-        self.before_experts = nn.RMSNorm(shape.width)
+        self.before_experts = RmsNorm(shape.width)
         self.experts = Experts(shape)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Routing]:
@@ -114,7 +126,7 @@ class LoopMoE(nn.Module):
         self.places = nn.Embedding(task.LENGTH, shape.width)
         self.loops = nn.Embedding(shape.loops, shape.width)
         self.block = Block(shape)
-        self.norm = nn.RMSNorm(shape.width)
+        self.norm = RmsNorm(shape.width)
         self.head = nn.Linear(shape.width, task.VOCABULARY, bias=False)
         for embedding in (self.tokens, self.places, self.loops):
             nn.init.normal_(embedding.weight, std=0.3)

@@ -11,7 +11,7 @@ not an incident (the public case of a NaN that recovers by itself after one row 
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
@@ -27,14 +27,14 @@ _SEEN_BEFORE = 3  # values a key must have shown before its absence means anythi
 class NonFinite(NamedTuple):
     """``classes``: poison, missing, undefined. ``confirmed``: only what has harmed the run or goes on."""
 
-    classes: tuple[str, ...] = (POISON, MISSING)
+    classes: tuple[Literal["poison", "missing", "undefined"], ...] = ("poison", "missing")
     confirmed: bool = False
 
 
 def nonfinite(params: NonFinite, state: State, moment: Moment) -> Iterator[Reading]:
     """One reading a process whose newest record holds a value of the wanted classes."""
     for record in _records(state, moment):
-        found = {n: c for n, c in classify(record, state).items() if c in params.classes}
+        found: dict[str, str] = {n: c for n, c in classify(record, state).items() if c in params.classes}
         if not found:
             continue
         reason = _confirmation(record, state)

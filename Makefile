@@ -1,0 +1,50 @@
+# Gyrostat. `make demo` and `make test` need python3, python3-venv and nothing else; both make the venv first.
+PYTHON ?= python3
+VENV ?= .venv
+PIP_ARGS ?=
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# One thread a process: two that spin for one core each are slower than one (measured 10 to 100 times).
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+export PYTHONDONTWRITEBYTECODE ?= 1
+
+.PHONY: help venv demo test test-full check bench clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+venv: $(STAMP)  ## the virtual environment, with everything installed in it
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  echo "python3 cannot make a venv; on Debian: apt-get install python3-venv"; rm -rf $(VENV); exit 2; }
+	@echo "installing into $(VENV): torch is 190 MB, this takes a few minutes the first time"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt setuptools wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt \
+	  --no-build-isolation -e '.[agent,reference,dev]'
+	@touch $@
+
+demo: venv  ## train, break, mend and report, in under 4 minutes
+	$(BIN)/gyrostat demo --scenario nan_data
+	$(BIN)/gyrostat demo --scenario nan_applied
+
+test: venv  ## the tests
+	$(BIN)/python -m pytest
+
+test-full: venv  ## the long campaigns too
+	$(BIN)/python -m pytest -m "full or not full"
+
+check: venv  ## format, lint, types, layers, rule packs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/gyrostat rules check
+
+bench: venv  ## speed, as ratios against named peers in one run
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script --quick || exit 1; done
+
+clean:  ## the venv and what was built
+	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,150 @@
+"""CheckpointSource: which checkpoints there are and whether they are fit, as items for a batch.
+
+The loop tells it the root when a Hello names it, polls it at every tick, drains it in every pass, and asks it to
+recheck a checkpoint right before a directive names it. Every manifest is verified once, newest first. A checkpoint
+that was told of and has gone, or whose manifest is another, is told of again as unfit. Not promised: that a file
+which changes without its manifest is noticed between verification and use; the recheck sees its size, and the
+trainer verifies what it loads.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gyrostat_agent.checkpoints.reference import (
+    CheckpointError,
+    Limits,
+    Stamp,
+    find,
+    measure,
+    opened_folder,
+    read_manifest,
+    seen,
+    stamp,
+    told,
+    unread,
+)
+from gyrostat_agent.checkpoints.verifier import Verifier
+from gyrostat_agent.checkpoints.watch import RootWatch
+from gyrostat_rules.inputs import CheckpointSeen, Fit
+
+_LIMITS = Limits()
+
+
+class Known(NamedTuple):
+    """A checkpoint that was found, and what was told of it; None while it is being verified."""
+
+    stamp: Stamp
+    verdict: CheckpointSeen | None = None
+
+
+class CheckpointSource:
+    """``wake`` is called from another thread when it is worth draining before the next tick.
+
+    ``fault`` says why the root cannot be listed, or is ''. While it cannot, nothing is called gone.
+    """
+
+    def __init__(self, verifier: Verifier, wake: Callable[[], None] = lambda: None) -> None:
+        self._verifier = verifier
+        self._watch = RootWatch(wake)
+        self._root = ""
+        self._due = False
+        self._known: dict[str, Known] = {}
+        self._asked: Counter[str] = Counter()
+        self.fault = ""
+
+    def set_root(self, path: str) -> None:
+        """Look under ``path`` from now on; it need not exist yet. '' looks nowhere."""
+        root = os.path.abspath(path) if path else ""
+        if root != self._root:
+            self._root, self._known = root, {}
+        self.poll()
+
+    def poll(self) -> None:
+        """Time has passed: look at the root when it is drained next."""
+        if self._root:
+            self._watch.follow(self._root)
+            self._due = True
+
+    def drain(self) -> list[CheckpointSeen]:
+        """What is new: verdicts that came in, and what has become of checkpoints told of before."""
+        items = []
+        if self._watch.rang() or self._due:
+            self._due = False
+            items = self._look()
+        return items + self._verdicts()
+
+    def recheck(self, path: str, digest: str) -> CheckpointSeen:
+        """Is the checkpoint still the one with this digest, and all there? Reads the manifest and the files' sizes.
+
+        Answers with what verification came to; a digest that this source has not seen verified is believed,
+        because whoever names it has it from a verdict.
+        """
+        path = os.path.abspath(path)
+        known = self._known.get(path)
+        verdict = known.verdict if known else None
+        if known and verdict and verdict.digest == digest and stamp(path) == known.stamp:
+            return verdict  # the manifest lies there untouched: a look that costs the directive microseconds
+        try:
+            with opened_folder(path) as folder:
+                manifest = read_manifest(folder, _LIMITS)
+                problems = measure(folder, manifest)
+        except CheckpointError as error:
+            return _spoiled(verdict, str(error)) if verdict else unread(path, str(error))
+        if manifest.digest != digest:
+            why = f"changed after it was verified: its digest is {manifest.digest}, not {digest}"
+            return seen(path, manifest, Fit.UNFIT, why)
+        if problems:
+            return seen(path, manifest, Fit.UNFIT, told(problems))
+        return verdict if verdict and verdict.digest == digest else seen(path, manifest, Fit.VERIFIED)
+
+    def close(self) -> None:
+        """Stop watching; the verifier belongs to whoever made it."""
+        self._watch.close()
+
+    def _look(self) -> list[CheckpointSeen]:
+        try:
+            found = find(self._root)
+        except OSError as error:
+            self.fault = f"{self._root} cannot be listed: {error.strerror}"
+            return []
+        self.fault = ""
+        items = [item for path in self._known.keys() - found.keys() for item in self._gone(path)]
+        for path in sorted(found, key=lambda each: found[each].mtime_ns, reverse=True):
+            items += self._found(path, found[path])
+        return items
+
+    def _gone(self, path: str) -> list[CheckpointSeen]:
+        verdict = self._known.pop(path).verdict
+        return [_spoiled(verdict, "gone")] if verdict else []
+
+    def _found(self, path: str, stamp: Stamp) -> list[CheckpointSeen]:
+        known = self._known.get(path)
+        if known and known.stamp == stamp:
+            return []
+        self._known[path] = Known(stamp)
+        self._asked[path] += 1
+        self._verifier.start(path)
+        verdict = known.verdict if known else None
+        changed = verdict is not None and verdict.fit != Fit.UNFIT
+        return [_spoiled(verdict, "changed after it was verified")] if verdict and changed else []
+
+    def _verdicts(self) -> list[CheckpointSeen]:
+        return [verdict for verdict in self._verifier.results() if self._is_news(verdict)]
+
+    def _is_news(self, verdict: CheckpointSeen) -> bool:
+        """False for a verdict on what has gone, or has been changed and asked about again, meanwhile."""
+        path = verdict.path
+        self._asked[path] -= 1
+        if self._asked[path] > 0:
+            return False
+        del self._asked[path]
+        if path not in self._known:
+            return False
+        self._known[path] = self._known[path]._replace(verdict=verdict)
+        return True
+
+
+def _spoiled(verdict: CheckpointSeen, why: str) -> CheckpointSeen:
+    return verdict._replace(fit=Fit.UNFIT, why=why)

@@ -1,0 +1,78 @@
+"""Cases: the incidents of a run and what was done about each, as its entries tell them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gyrostat_rules.entries import Entry, EntryKind
+
+_OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")
+
+
+@dataclass(slots=True)
+class Deed:
+    """One action, or a rung that was passed by. ``rung`` counts from 1; steps are -1 where there was none."""
+
+    rung: int
+    remedy: str
+    verdict: str = ""
+    outcome: str = ""
+    applied_step: int = -1
+
+
+@dataclass(slots=True)
+class Case:
+    """One incident; steps are -1 where there was none (yet)."""
+
+    kind: str
+    state: str
+    onset_step: int
+    fired_step: int
+    resolved_step: int = -1
+    deeds: dict[str, Deed] = field(default_factory=dict)
+
+
+def note(cases: dict[str, Case], entry: Entry) -> None:
+    """Take an entry into the cases."""
+    if entry.kind == EntryKind.INCIDENT:
+        _note_incident(cases, entry)
+    elif entry.kind == EntryKind.ACTION:
+        case = cases.get(entry.subject.rpartition(".")[0]) or _early(cases, entry)
+        _note_action(case, entry)
+
+
+def facts(case: Case) -> dict[str, Any]:
+    """The case as ``--json`` shows it; a step that there was not is null."""
+    return {
+        "kind": case.kind,
+        "onset_step": case.onset_step,
+        "fired_step": case.fired_step,
+        "resolved_step": case.resolved_step if case.resolved_step >= 0 else None,
+        "actions": [
+            {"rung": d.rung, "remedy": d.remedy, "verdict": d.verdict, "outcome": d.outcome}
+            for d in case.deeds.values()
+        ],
+    }
+
+
+def _note_incident(cases: dict[str, Case], entry: Entry) -> None:
+    kind, onset = str(entry.data.get("incident_kind", "")), int(entry.data.get("onset", entry.step))
+    case = cases.setdefault(entry.subject, Case(kind, "", onset, int(entry.data.get("fired_step", entry.step))))
+    case.kind, case.onset_step, case.state = kind, onset, entry.state
+    case.resolved_step = entry.step if entry.state == "resolved" else -1
+
+
+def _early(cases: dict[str, Case], entry: Entry) -> Case:
+    """The case of an action whose incident has not been told of: the journal was read from its middle."""
+    return cases.setdefault(entry.subject.rpartition(".")[0], Case("", "", entry.step, entry.step))
+
+
+def _note_action(case: Case, entry: Entry) -> None:
+    data = entry.data
+    deed = case.deeds.setdefault(entry.subject, Deed(int(data.get("rung", 0)) + 1, str(data.get("remedy", ""))))
+    deed.verdict = str(data.get("verdict") or deed.verdict)
+    if "by" in data:  # a rank's answer, not what came of it
+        deed.applied_step = entry.step if entry.state == "applied" else deed.applied_step
+    elif entry.state in _OUTCOMES:
+        deed.outcome = entry.state
+    elif entry.state == "paged":
+        deed.outcome = "done"

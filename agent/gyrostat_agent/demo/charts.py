@@ -1,0 +1,150 @@
+"""Charts: the three courses drawn as inline SVG, with marks where the fault, the firing and the actions were.
+
+Nothing outside the page is needed; colours are the page's style sheet. A number that is not finite is a cross at
+the top of its chart, never a gap that reads as healthy.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
+from typing import NamedTuple
+
+from gyrostat_agent.demo.comparison import Comparison
+from gyrostat_agent.demo.course import Course, Point
+from gyrostat_agent.demo.scenarios import CLEAN, TREATED, UNTREATED
+from gyrostat_agent.demo.strokes import span_of
+
+WIDTH, HEIGHT = 760, 210
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 56, 26
+_TICKS, _STEP_TICKS = 5, 6
+_LABEL_ROWS, _ROW = 4, 12
+_TINY = 1e-9  # what is not positive stands at the bottom of a log scale
+_ORDER = (TREATED, CLEAN, UNTREATED)  # the dashed ones on top: up to the fault they are the same line
+
+
+class Chart(NamedTuple):
+    """What is drawn: ``read`` gives a point's value; with ``log`` the axis is logarithmic."""
+
+    title: str
+    read: Callable[[Point], float]
+    unit: str = ""
+    log: bool = False
+
+
+class Mark(NamedTuple):
+    """A vertical line: ``kind`` is fault, died, fired, action or resolved."""
+
+    step: int
+    kind: str
+    text: str
+
+
+CHARTS = (
+    Chart("Reward", lambda p: p.reward, "mean of the batch"),
+    Chart("Entropy", lambda p: p.entropy, "nats a token"),
+    Chart("Gradient norm", lambda p: p.gradient, "before clipping, log scale", log=True),
+)
+
+
+class _Frame(NamedTuple):
+    """Where a value lies on the picture."""
+
+    steps: int
+    low: float
+    high: float
+    log: bool
+
+    def x(self, step: float) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * step / max(1, self.steps)
+
+    def y(self, value: float) -> float:
+        scaled = math.log10(max(value, _TINY)) if self.log else value
+        share = (scaled - self.low) / (self.high - self.low)
+        return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1.0 - min(1.0, max(0.0, share)))
+
+
+def draw(chart: Chart, comparison: Comparison) -> str:
+    """One chart as an ``<svg>`` element."""
+    courses = {name: comparison.results[name].course for name in _ORDER}
+    frame = _frame(chart, courses.values(), comparison.steps)
+    parts = [
+        *_axes(frame),
+        *_marks(frame, marks(comparison)),
+        *(part for name, course in courses.items() for part in _course(frame, chart, name, course)),
+    ]
+    label = escape(f"{chart.title} of the clean, the untreated and the treated run by step")
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def marks(comparison: Comparison) -> list[Mark]:
+    """The fault, the untreated run's death, and of each incident of the treated one the firing, actions, resolution."""
+    found = [Mark(comparison.fault_step, "fault", "fault")]
+    for case in comparison.treated.course.cases.values():
+        found.append(Mark(case.fired_step, "fired", "fired"))
+        found += [Mark(d.applied_step, "action", d.remedy) for d in case.deeds.values() if d.applied_step >= 0]
+        if case.resolved_step >= 0:
+            found.append(Mark(case.resolved_step, "resolved", "resolved"))
+    untreated = comparison.results[UNTREATED]
+    return [*found, Mark(untreated.course.step, "died", "untreated died after")] if untreated.died else found
+
+
+def _frame(chart: Chart, courses: Iterable[Course], steps: int) -> _Frame:
+    values = [v for course in courses for p in _all_points(course) if math.isfinite(v := chart.read(p))]
+    if chart.log:
+        low, high = span_of([math.log10(max(v, _TINY)) for v in values])
+        return _Frame(steps, math.floor(low), math.ceil(high + 0.01), True)
+    low, high = span_of([0.0, *values])
+    return _Frame(steps, low, max(1.0, high), False)
+
+
+def _all_points(course: Course) -> list[Point]:
+    return [*course.points, *(p for stretch in course.undone for p in stretch)]
+
+
+def _axes(frame: _Frame) -> Iterator[str]:
+    for at in _ticks(frame.low, frame.high, _TICKS, 1.0 if frame.log else 0.0):
+        value = 10.0**at if frame.log else at
+        y = frame.y(value)
+        yield f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text class="tick" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.6g}</text>'
+    for at in _ticks(0.0, frame.steps, _STEP_TICKS, 1.0):
+        yield f'<text class="tick" x="{frame.x(at):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{at:g}</text>'
+
+
+def _ticks(low: float, high: float, most: int, least_apart: float) -> list[float]:
+    """Round numbers from ``low`` to ``high``: 1, 2 or 5 times a power of ten apart, about ``most`` of them."""
+    rough = max(least_apart, (high - low) / most)
+    power = 10.0 ** math.floor(math.log10(rough))
+    apart = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * 0.999)
+    first, last = math.ceil(low / apart - 1e-9), math.floor(high / apart + 1e-9)
+    return [i * apart for i in range(first, last + 1)]
+
+
+def _marks(frame: _Frame, found: Sequence[Mark]) -> Iterator[str]:
+    """Lines with their names above, a row lower each, for they stand close together."""
+    for i, mark in enumerate(found):
+        x, y = frame.x(mark.step), _ROW * (1 + i % _LABEL_ROWS)
+        yield f'<line class="mark {mark.kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{HEIGHT - _BOTTOM}"/>'
+        yield f'<text class="name {mark.kind}" x="{x + 3:.1f}" y="{y}">{escape(mark.text)} {mark.step}</text>'
+
+
+def _course(frame: _Frame, chart: Chart, name: str, course: Course) -> Iterator[str]:
+    for stretch in course.undone:
+        yield from _line(frame, chart, f"{name} undone", stretch)
+    yield from _line(frame, chart, name, course.points)
+    for point in _all_points(course):
+        if not math.isfinite(value := chart.read(point)):
+            x = frame.x(point.step)
+            title = escape(f"{name}, step {point.step}: {value}")
+            yield f'<path class="odd {name}" d="M{x - 4:.1f} {_TOP - 4}l8 8m0 -8l-8 8"><title>{title}</title></path>'
+
+
+def _line(frame: _Frame, chart: Chart, style: str, points: Sequence[Point]) -> Iterator[str]:
+    """A line through the finite values, broken where one is not."""
+    stretch: list[str] = []
+    for point in [*points, None]:
+        if point is not None and math.isfinite(value := chart.read(point)):
+            stretch.append(f"{frame.x(point.step):.1f},{frame.y(value):.1f}")
+        elif stretch:
+            yield f'<polyline class="run {style}" points="{" ".join(stretch)}"/>'
+            stretch = []

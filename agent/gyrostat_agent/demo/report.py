@@ -1,0 +1,75 @@
+"""The report: one HTML file that opens offline and shows the three runs, the story and the comparison.
+
+Everything that comes out of a run is escaped; the page loads nothing and runs nothing, and its own policy says so.
+"""
+
+import platform
+import time
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import gyrostat
+from gyrostat_agent.demo.charts import CHARTS, Chart, draw
+from gyrostat_agent.demo.comparison import Comparison, rows, verdict
+from gyrostat_agent.demo.course import Course
+from gyrostat_agent.demo.story import Line
+
+NAME = "report.html"
+
+
+def write(comparison: Comparison, folder: Path) -> Path:
+    """Write the report into ``folder``; returns its path."""
+    path = folder / NAME
+    path.write_text(page(comparison, str(folder)), encoding="utf-8")
+    return path
+
+
+def page(comparison: Comparison, folder: str) -> str:
+    """The report's HTML."""
+    template = files(__package__).joinpath(NAME).read_text(encoding="utf-8")
+    scenario = comparison.scenario
+    return Template(template).substitute(
+        title=escape(f"Gyrostat demo: {scenario.name}, seed {comparison.seed}"),
+        facts=escape(_facts(comparison)),
+        open="" if comparison.mended else "open",
+        verdict=escape(verdict(comparison)),
+        story=escape(f"{scenario.title[0].upper()}{scenario.title[1:]}. {scenario.story}"),
+        comparison=_table(["", *comparison.results], [[escape(cell) for cell in row] for row in rows(comparison)]),
+        charts="\n".join(_chart(chart, comparison) for chart in CHARTS),
+        lines=_story(comparison.treated.course),
+        folder=escape(folder),
+    )
+
+
+def _facts(comparison: Comparison) -> str:
+    made = time.strftime("%Y-%m-%d %H:%M")
+    return (
+        f"{comparison.steps} steps a run, the fault in the data of step {comparison.fault_step}."
+        f" Gyrostat {gyrostat.__version__}, Python {platform.python_version()}, {made}."
+    )
+
+
+def _chart(chart: Chart, comparison: Comparison) -> str:
+    return f"<h3>{escape(chart.title)} <small>{escape(chart.unit)}</small></h3>{draw(chart, comparison)}"
+
+
+def _story(course: Course) -> str:
+    return _table(["second", "step", "", ""], [_line(course, line) for line in course.lines])
+
+
+def _line(course: Course, line: Line) -> list[str]:
+    step = str(line.step) if line.step >= 0 else ""
+    mark = f'<span class="mark-word {line.mark}">{line.mark}</span>'
+    return [f"{max(0.0, line.at - course.began):.1f}", step, mark, escape(line.text)]
+
+
+def _table(heading: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML already; the first of a row names it."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heading)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in cells
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,107 @@
+"""Scenarios: the faults that the demonstration shows, and the trainer's command line for each of its three runs.
+
+Every scenario trains the reference model three times with one seed: *clean* (no fault), *untreated* (the fault,
+nobody there) and *treated* (the fault, and the sidecar as a process beside it).
+"""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from gyrostat_agent.demo.errors import DemoError
+
+CLEAN, UNTREATED, TREATED = RUNS = ("clean", "untreated", "treated")
+STEPS, FEWEST_STEPS = 60, 30
+ALL = "all"
+_FAULT_AT = 0.35  # of the steps: late enough for certified checkpoints, early enough to show what follows
+
+
+class Scenario(NamedTuple):
+    """A fault. ``guard``: whether the treated trainer skips steps that are not finite (StepGuard)."""
+
+    name: str
+    title: str
+    story: str
+    guard: bool
+
+
+SCENARIOS = {
+    s.name: s
+    for s in (
+        Scenario(
+            "nan_data",
+            "one poisoned item in the data; the trainer has a step guard",
+            "One item's verifier divides by zero, so its reward is infinite and the loss is not finite. The guard"
+            " skips the step and the same batch comes again; the sidecar has the item passed over.",
+            guard=True,
+        ),
+        Scenario(
+            "nan_applied",
+            "one poisoned item in the data; no step guard, the NaN reaches the weights",
+            "One item's verifier divides by zero, so its reward is infinite. Nothing skips the step: the policy's"
+            " weights are destroyed, and the sidecar has the run go back to a certified checkpoint, the item"
+            " passed over.",
+            guard=False,
+        ),
+    )
+}
+
+
+class Layout(NamedTuple):
+    """Where one of the three runs keeps its files: ``folder`` and what lies in it."""
+
+    folder: Path
+
+    @property
+    def run_dir(self) -> Path:
+        """The run directory: records, and beside a sidecar its directives and journal."""
+        return self.folder / "run"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Checkpoint root."""
+        return self.folder / "checkpoints"
+
+    @property
+    def summary(self) -> Path:
+        """What the trainer itself says its run came to."""
+        return self.folder / "summary.json"
+
+    @property
+    def journal(self) -> Path:
+        """The sidecar's journal."""
+        return self.run_dir / "agent" / "journal.db"
+
+
+def chosen(name: str) -> list[Scenario]:
+    """The scenario of that name, or every one for ``all``; raises DemoError naming those there are."""
+    if name == ALL:
+        return list(SCENARIOS.values())
+    if name not in SCENARIOS:
+        raise DemoError(f"there is no scenario {name!r}; choose one of {', '.join(SCENARIOS)}, or {ALL}")
+    return [SCENARIOS[name]]
+
+
+def fault_step(steps: int) -> int:
+    """The step whose batch holds the poisoned item, in a run of ``steps`` steps."""
+    return round(steps * _FAULT_AT)
+
+
+def command(scenario: Scenario, run: str, layout: Layout, steps: int, seed: int) -> list[str]:
+    """What to start for one of the three runs."""
+    trainer = [
+        sys.executable, "-m", "gyrostat_reference", "--steps", str(steps), "--seed", str(seed),
+        "--checkpoints", str(layout.checkpoints), "--checkpoint-every", "5",
+        "--summary", str(layout.summary), "--run-dir", str(layout.run_dir),
+    ]  # fmt: skip
+    if run != CLEAN:
+        trainer += ["--poison-at-step", str(fault_step(steps))]
+    trainer += ["--guard" if run == TREATED and scenario.guard else "--no-guard"]
+    return [*_sidecar(layout), *trainer] if run == TREATED else trainer
+
+
+def _sidecar(layout: Layout) -> list[str]:
+    return [
+        sys.executable, "-m", "gyrostat_agent", "run", "--run-dir", str(layout.run_dir),
+        "--mode", "act", "--no-approvals", "--",
+    ]  # fmt: skip

@@ -1,0 +1,22 @@
+"""The journal: the durable, hash-chained log of turns, and its bytes.
+
+``store`` is what the agent calls; ``codec`` says how inputs and entries are written down, ``chain`` how they are
+chained and checked, ``schema`` how the file is opened, ``errors`` what can go wrong.
+"""
+
+from gyrostat_agent.journal.chain import Verdict
+from gyrostat_agent.journal.codec import decode, decode_entry, encode, encode_entry
+from gyrostat_agent.journal.errors import CodecError, JournalError
+from gyrostat_agent.journal.store import Journal, Turn
+
+__all__ = [
+    "CodecError",
+    "Journal",
+    "JournalError",
+    "Turn",
+    "Verdict",
+    "decode",
+    "decode_entry",
+    "encode",
+    "encode_entry",
+]

@@ -1,0 +1,273 @@
+"""Pack files: what parses, and what is said about each mistake, where, with which fix."""
+
+from importlib.resources import files
+from typing import Literal, NamedTuple
+
+import pytest
+
+from gyrostat_rules.detectors import DETECTORS, Detector
+from gyrostat_rules.detectors.nonfinite import NonFinite
+from gyrostat_rules.detectors.stall import Stall
+from gyrostat_rules.pack import KnobPlan, Playbook, Rule, RulePack, Rung
+from gyrostat_rules.packerrors import Mistake
+from gyrostat_rules.packfile import PackError, parse
+
+CORE = (files("gyrostat_rules") / "packs" / "core.yaml").read_text("utf-8")
+
+SMALL = """\
+pack: small
+groups:
+  - name: g
+    rules:
+      - alert: A
+        detector: stall
+        severity: critical
+        incident: stall
+        consequences: [B]
+      - alert: B
+        detector: nonfinite
+        with: {classes: [poison], confirmed: true}
+        severity: warning
+playbooks:
+  - incident: stall
+    rungs:
+      - {remedy: rollback, horizon: 5, knobs: [{name: lr, times: 0.5}]}
+"""
+
+
+def mistakes_of(text: str) -> list[Mistake]:
+    """All mistakes of a pack that must not parse."""
+    with pytest.raises(PackError) as caught:
+        parse(text, "p.yaml")
+    return caught.value.mistakes
+
+
+def edited(old: str, new: str, text: str = SMALL) -> str:
+    """``text`` with one thing changed; a table row that no longer changes anything is a mistake of this file."""
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in the pack"
+    return text.replace(old, new)
+
+
+# -- what parses ------------------------------------------------------------------------------------------
+
+
+def test_a_pack_becomes_the_values_the_engine_uses() -> None:
+    """Every key of a file arrives where the engine looks for it; what is left out has the declared default."""
+    rung = Rung("rollback", 5, (KnobPlan("lr", times=0.5),))
+    rules = (
+        Rule("A", "stall", Stall(), "critical", "g", incident="stall", consequences=("B",)),
+        Rule("B", "nonfinite", NonFinite(("poison",), True), "warning", "g"),
+    )
+    assert parse(SMALL) == RulePack("small", rules, (Playbook("stall", (rung,)),))
+
+
+def test_what_bounds_a_playbook_is_read() -> None:
+    """Budget, ceiling and cooldown are not mixed up."""
+    bounds = "    budget: {actions: 1, steps: 2}\n    ceiling: {incidents: 3, steps: 4}\n    cooldown: 0\n    rungs:"
+    assert parse(edited("    rungs:", bounds)).playbooks[0][2:] == (1, 2, 3, 4, 0)
+
+
+def test_optional_keys_of_a_rule_are_read() -> None:
+    """Labels, summary, runbook and the step counts reach the rule."""
+    more = (
+        '{for_steps: 2, keep_firing_for: 3, labels: {team: rl}, summary: "{role} {value:.3g} {{x}}", runbook: stall, '
+    )
+    text = edited("      - alert: B\n        detector: nonfinite\n        with: {classes: [poison], confirmed: true}\n"
+                  "        severity: warning", f"      - {more}alert: B, detector: exit, severity: info}}")  # fmt: skip
+    rule = parse(text).rules[1]
+    assert (rule.for_steps, rule.keep_firing_for, rule.labels) == (2, 3, {"team": "rl"})
+    assert (rule.summary, rule.runbook) == ("{role} {value:.3g} {{x}}", "stall")
+
+
+@pytest.mark.parametrize("number", ["1e-3", "0.001", "1.0e-3", "+.001"])
+def test_numbers_are_read_as_people_write_them(number: str) -> None:
+    """``1e-3`` is a number here, though YAML 1.1 calls it text."""
+    assert parse(edited("times: 0.5", f"times: {number}")).playbooks[0].rungs[0].knobs[0].times == 0.001
+
+
+def test_the_core_pack_parses() -> None:
+    """The pack that ships is usable, and a critical poison value leads to the mildest remedy first."""
+    pack = parse(CORE, "core.yaml")
+    assert {r.alert: (r.severity, r.incident) for r in pack.rules} == {
+        "NonFiniteValue": ("warning", ""),
+        "NonFinitePoison": ("critical", "nonfinite"),
+        "UndefinedValue": ("info", ""),
+        "TrainerStalled": ("critical", "stall"),
+        "TrainerDied": ("critical", "crash"),
+    }
+    book = pack.playbook("nonfinite")
+    assert book is not None
+    assert [r.remedy for r in book.rungs] == ["skip_data", "rollback", "rollback", "restart", "stop"]
+    assert book.rungs[2].knobs == (KnobPlan("lr_scale", times=0.5), KnobPlan("max_grad_norm", to=1.0))
+
+
+def test_every_runbook_of_the_core_pack_is_there() -> None:
+    """An alert never sends the on-call engineer to a page that does not exist."""
+    named = {r.runbook for r in parse(CORE).rules}
+    assert named == {"nonfinite", "stall", "crash"}
+    for name in named:
+        page = (files("gyrostat_rules") / "runbooks" / f"{name}.md").read_text("utf-8")
+        for part in ("## What it means", "## What Gyrostat did", "## How to check by hand", "## What to do"):
+            assert part in page, f"{name}.md lacks {part!r}"
+
+
+def test_every_alert_of_the_core_pack_has_its_page_and_stands_in_it() -> None:
+    """The page that an alert names speaks of that alert."""
+    for rule in parse(CORE).rules:
+        assert f"`{rule.alert}`" in (files("gyrostat_rules") / "runbooks" / f"{rule.runbook}.md").read_text("utf-8")
+
+
+# -- what is wrong, where, and the fix -----------------------------------------------------------------------
+
+
+def test_all_mistakes_come_at_once_with_their_places_and_fixes() -> None:
+    """Three mistakes are three lines, in the order of the file, each at its line and column."""
+    text = edited("        incident: stall\n", "        for_step: 3\n        incident: stal\n")
+    text = edited("times: 0.5", 'times: "half"', text)
+    with pytest.raises(PackError) as caught:
+        parse(text, "core.yaml")
+    assert str(caught.value).splitlines() == [
+        "core.yaml:8:9: unknown key 'for_step'; did you mean 'for_steps'?",
+        "core.yaml:9:19: unknown incident kind 'stal'; did you mean 'stall'?",
+        "core.yaml:18:66: 'times' must be a number, not 'half'; write a number such as 0.5, without quotes",
+    ]
+    assert isinstance(caught.value, ValueError)
+
+
+# Old text, new text with § before the place that must be named, what is said, and the fix.
+KNOB = "{name: lr, times: 0.5}"
+STALL, WITH = "detector: stall", "\n        with: "
+WITH_B = "with: {classes: [poison], confirmed: true}"
+PLAYBOOK = "playbooks:\n  - incident: stall\n    rungs:"
+MISTAKES = {
+    "unknown key of the pack": ("pack: small", "pack: small\n§playbook: []", "unknown key 'playbook'", "'playbooks'"),
+    "unknown key of a group": ("- name: g", "- name: g\n    §limit: 1", "unknown key 'limit'", "name, rules"),
+    "unknown key of a rule": ("alert: B", "alert: B\n        §for: 3", "unknown key 'for'", "'for_steps'"),
+    "unknown key of a playbook": ("    rungs:", "    §cooldwn: 1\n    rungs:", "'cooldwn'", "'cooldown'"),
+    "unknown key of a budget": ("    rungs:", "    budget: {§action: 1}\n    rungs:", "'action'", "'actions'"),
+    "unknown key of a rung": ("horizon: 5", "§horizn: 5", "unknown key 'horizn'", "'horizon'"),
+    "unknown key of a knob": ("times: 0.5", "times: 0.5, §tims: 1", "unknown key 'tims'", "'times'"),
+    "unknown parameter": ("confirmed: true", "§confirm: true", "unknown key 'confirm'", "'confirmed'"),
+    "parameter where none is": ("severity: warning", "severity: warning\n        §wth: {}", "'wth'", "'with'"),
+    "missing pack name": ("pack: small\n", "§", "'pack' is missing", "add pack: ..."),
+    "missing alert name": ("alert: A", "§for_steps: 0", "'alert' is missing", "add alert: ..."),
+    "missing remedy": ("{remedy: rollback, ", "§{", "'remedy' is missing", "add remedy: ..."),
+    "missing knob name": ("{name: lr, ", "§{", "'name' is missing", "add name: ..."),
+    "text for a mapping": ("    rungs:", "    budget: §three\n    rungs:", "a mapping, not 'three'", "{key: value}"),
+    "text for a list": ("[poison]", "§poison", "'classes' must be a list, not 'poison'", "[a, b]"),
+    "list for a mapping": (SMALL, "§- pack: x", "the pack must be a mapping, not a list", "{key: value}"),
+    "number for text": ("name: lr", "name: §7", "'name' must be text, not 7", "quotes"),
+    "number in a list of text": ("[B]", "[B, §5]", "item 2 of 'consequences' must be text, not 5", "quotes"),
+    "text for steps": ("horizon: 5", "horizon: §soon", "a whole number, not 'soon'", "such as 10"),
+    "fraction for steps": ("horizon: 5", "horizon: §5.5", "a whole number, not 5.5", "no decimal point"),
+    "truth for steps": ("horizon: 5", "horizon: §true", "a whole number, not true", "such as 10"),
+    "endless number": ("horizon: 5", f"horizon: §{'9' * 400}", "must be a whole number", "such as 10"),
+    "yes for true": ("confirmed: true", "confirmed: §yes", "must be true or false, not 'yes'", "write true or false"),
+    "text for a factor": ("times: 0.5", "times: §half", "must be a number, not 'half'", "such as 0.5"),
+    "nothing for a name": ("alert: A", "alert:§", "'alert' must be text, not empty", "quotes"),
+    "empty name": ("alert: A", 'alert: §""', "'alert' is empty", "write at least one"),
+    "unknown detector": ("detector: stall", "detector: §stal", "unknown detector 'stal'", "'stall'"),
+    "unknown remedy": ("remedy: rollback", "remedy: §roll_back", "unknown remedy 'roll_back'", "'rollback'"),
+    "remedy nothing is like": ("remedy: rollback", "remedy: §zzz", "unknown remedy 'zzz'", "skip_data, rollback,"),
+    "unknown severity": ("severity: warning", "severity: §warn", "unknown severity 'warn'", "'warning'"),
+    "unknown kind": ("incident: stall\n        c", "incident: §stall_\n        c", "kind 'stall_'", "'stall'"),
+    "playbook for no kind": (PLAYBOOK, PLAYBOOK.replace("stall", "§stal"), "incident kind 'stal'", "'stall'"),
+    "unknown consequence": ("[B]", "[B, §BB]", "consequence 'BB' is no alert of this pack", "'B'"),
+    "own consequence": ("[B]", "[B, §A]", "'A' mutes 'A', and so in the end itself", "remove one"),
+    "ring of mutes": (WITH_B, f"{WITH_B}\n        consequences: [§A]", "'B' mutes 'A', and so", "remove one"),
+    "alert twice": ("alert: B", "alert: §A", "alert 'A' is used twice", "rename one"),
+    "group twice": (
+        "playbooks:",
+        "  - {name: §g, rules: [{alert: C, detector: exit, severity: info}]}\nplaybooks:",
+        "name 'g' is used twice",
+        "rename one",
+    ),
+    "playbook twice": (
+        PLAYBOOK,
+        f"playbooks:\n  - {{incident: stall, rungs: [{{remedy: page}}]}}{PLAYBOOK[10:]}".replace(
+            "- incident: s", "- incident: §s"
+        ),
+        "incident 'stall' is used twice",
+        "merge",
+    ),
+    "knob twice": (KNOB, f"{KNOB}, {{name: §lr, to: 1}}", "name 'lr' is used twice", "once in a rung"),
+    "incident of a warning": ("critical", "§warning", "severity 'warning' opens no incident", "severity: critical"),
+    "no playbook": (
+        "incident: stall\n        c",
+        "incident: §crash\n        c",
+        "no playbook is for",
+        "add {incident: crash,",
+    ),
+    "knob with no aim": (KNOB, "§{name: lr}", "here it is neither", "add times: FACTOR or to: VALUE"),
+    "knob with two aims": (KNOB, "§{name: lr, times: 0.5, to: 1}", "here it is both", "remove one"),
+    "negative factor": ("times: 0.5", "times: §-0.5", "'times' is -0.5, too small", "write more than 0"),
+    "factor of nothing": ("times: 0.5", "times: §0", "'times' is 0, too small", "write more than 0"),
+    "infinite aim": ("times: 0.5", "to: §.inf", "'to' is inf", "write a finite number"),
+    "number beyond floats": ("times: 0.5", "to: §1e999", "'to' is inf", "write a finite number"),
+    "negative aim": ("times: 0.5", "to: §-1", "'to' is -1, too small", "write 0 or more"),
+    "negative steps": ("alert: B", "alert: B\n        for_steps: §-1", "'for_steps' is -1, too small", "0 or more"),
+    "no horizon": ("horizon: 5", "horizon: §0", "'horizon' is 0, too small", "write 1 or more"),
+    "negative parameter": (STALL, STALL + WITH + "{times_step: §-1}", "'times_step' is -1", "finite number, 0 or more"),
+    "NaN for a parameter": (
+        STALL,
+        STALL + WITH + "{times_step: §.nan}",
+        "'times_step' is nan",
+        "finite number, 0 or more",
+    ),
+    "infinite parameter": (
+        STALL,
+        STALL + WITH + "{times_step: §.inf}",
+        "'times_step' is inf",
+        "finite number, 0 or more",
+    ),
+    "no rungs": (f"- {{remedy: rollback, horizon: 5, knobs: [{KNOB}]}}", "§[]", "'rungs' is empty", "at least one"),
+    "runbook with a path": ("alert: B", "alert: B\n        runbook: §../b.md", "is no runbook", "without its folder"),
+    "label with a dash": ("alert: B", "alert: B\n        labels: {§a-b: c}", "'a-b' is no label name", "letters,"),
+    "summary that digs": ("alert: B", 'alert: B\n        summary: §"{role.x}"', "is no summary", "{role}"),
+    "key twice": ("alert: A", "alert: A\n        §alert: C", "'alert' is given twice, first in line 5", "keep one"),
+    "key that is no text": ("pack: small", "pack: small\n§1: x", "must be text, and this one is '1'", "quotes"),
+    "key of several values": ("pack: small", "pack: small\n? §[a]\n: x", "a key must be text", "quotes"),
+    "alias": ("[B]", "[B, §*b]", "alias '*b' is refused", "write it out"),
+    "tag": ("name: lr", "name: §!!python/object/apply:os.getcwd []", "tag 'tag:yaml.org,2002:python/", "plain value"),
+    "tag that lies": ("horizon: 5", "horizon: §!!int five", "'five' is not what its tag", "remove the tag"),
+    "half a character": ("name: lr", r'name: §"\ud800"', "half a character", "remove it"),
+}
+
+# These slips are two mistakes by nature: a name that is gone or wrong is also missed by whoever refers to it.
+DOUBLE = {
+    "list for a mapping", "missing alert name", "nothing for a name", "empty name", "alert twice",
+    "playbook for no kind",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MISTAKES)
+def test_each_kind_of_mistake_is_told_at_its_place_and_nothing_else(kind: str) -> None:
+    """The message names the place, the mistake and the fix; follow-on complaints would hide the cause."""
+    old, new, what, fix = MISTAKES[kind]
+    marked = edited(old, new)
+    before = marked[: marked.index("§")]
+    place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+    found = mistakes_of(marked.replace("§", ""))
+    at_place = [m for m in found if (m.line, m.column) == place]
+    assert len(at_place) == 1, (place, found)
+    assert what in at_place[0].what
+    assert fix in at_place[0].fix
+    assert len(found) == 1 or kind in DOUBLE, found
+
+
+def test_a_list_whose_items_are_wrong_is_not_called_empty() -> None:
+    """Mistakes inside of rungs do not make the list of rungs an empty one."""
+    assert "empty" not in str(PackError("p", mistakes_of(edited("remedy: rollback", "remedy: x"))))
+
+
+def test_a_choice_among_words_is_told_with_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A detector that takes one of a few words has them in its messages."""
+
+    class Choice(NamedTuple):
+        side: Literal["left", "right"] = "left"
+
+    monkeypatch.setitem(DETECTORS, "choice", Detector(lambda params, state, moment: (), Choice))
+    text = edited("detector: stall", "detector: choice\n        with: {side: up}")
+    assert mistakes_of(text) == [Mistake(7, 22, "'side' cannot be 'up'", "write 'left' or 'right'")]
+    rule = parse(edited("detector: stall", "detector: choice\n        with: {side: right}")).rules[0]
+    assert rule.params == Choice("right")
