@@ -13,15 +13,17 @@ from gyrostat.wire import Hello, Record
 from gyrostat_rules import experts
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import Answer, CheckpointSeen, Delivery, Died, Ended, Item, SourceState
-from gyrostat_rules.jump import forget_alerts, jumped
+from gyrostat_rules.jump import forget_alerts, jumped, rewind
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.outcome import answered, delivered, replaced
+from gyrostat_rules.outcome import answered, delivered, died, replaced
 from gyrostat_rules.state import Jump, Process, State, Window, key_of
 
 _RECENT = 4
 _STEP_TIMES = 32
 _CHECKPOINTS = 200
 _WAIT_SECONDS = 5.0  # how long a step waits for ranks that have not spoken
+_WAITING = 256  # steps that may wait at once: a rank that is silent, on a clock that is ahead, must not fill memory
+_SERIES = 2048  # of one process: a name made anew each step must not either
 
 
 def absorb(state: State, moment: Moment, item: Item) -> None:
@@ -30,29 +32,41 @@ def absorb(state: State, moment: Moment, item: Item) -> None:
     _TAKERS[type(item)](state, moment, item)
 
 
-def due(state: State, at: float) -> Iterator[tuple[int, bool, tuple[Record, ...]]]:
-    """``(step, complete, records)`` of the steps to look at now, in order, each rank's record by its number.
+Step = tuple[int, bool, tuple[Record, ...]]  # step, whether it is complete, each rank's record by its number
 
-    A step is due when all ranks have spoken, when a later one is complete, or when it has waited too long.
-    """
+
+def completed(state: State, item: Item) -> Iterator[Step]:
+    """The steps that an item completes, in order: its own, where all ranks have now spoken, and older ones."""
+    if not isinstance(item, Record) or not _is_complete(state.buckets.get(item.step, {}), state.world()):
+        return
+    for step in sorted(s for s in state.buckets if s <= item.step):
+        yield step, True, _in_order(state.buckets.pop(step))
+
+
+def due(state: State, at: float) -> Iterator[Step]:
+    """What else is to be looked at once all news has been taken in: what waits too long, and what cannot wait."""
     world = state.world()
-    complete = [s for s, b in state.buckets.items() if _ranks(b) >= world]
-    last = max(complete, default=-(1 << 62))
-    for step in sorted(state.buckets):
+    waiting = sorted(state.buckets)
+    complete = max((s for s in waiting if _is_complete(state.buckets[s], world)), default=-math.inf)
+    for place, step in enumerate(waiting):
         bucket = state.buckets[step]
-        if step <= last or at - min(r.time for r in bucket.values()) > _WAIT_SECONDS:
-            del state.buckets[step]
-            yield step, True, tuple(bucket[k] for k in sorted(bucket, key=_rank_order))
+        late = at - min(r.time for r in bucket.values()) > _WAIT_SECONDS or len(waiting) - place > _WAITING
+        if late or step <= complete:
+            yield step, True, _in_order(state.buckets.pop(step))
         elif any(not math.isfinite(sum(r.values.values())) for r in bucket.values()):
-            yield step, False, tuple(bucket[k] for k in sorted(bucket, key=_rank_order))
+            yield step, False, _in_order(bucket)
 
 
-def _ranks(bucket: dict[str, Record]) -> int:
-    return sum(key.startswith("trainer/") for key in bucket)
+def _is_complete(bucket: dict[str, Record], world: int) -> bool:
+    return bool(bucket) and len(bucket) >= world and sum(key.startswith("trainer/") for key in bucket) >= world
+
+
+def _in_order(bucket: dict[str, Record]) -> tuple[Record, ...]:
+    return tuple(bucket[k] for k in sorted(bucket, key=_rank_order))
 
 
 def _rank_order(key: str) -> tuple[str, int]:
-    role, _, rank = key.partition("/")
+    role, _, rank = key.rpartition("/")
     return role, int(rank)
 
 
@@ -87,18 +101,38 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
 def _take_record(state: State, moment: Moment, record: Record) -> None:
     key = key_of(record.role, record.rank)
     process = state.processes.setdefault(key, Process(record.role, record.rank, record.incarnation))
-    if process.last_step >= record.step and process.last_step >= 0:
-        _rewind(state, moment, key, record)
+    recent = state.recent.setdefault(key, [])
+    if recent and _place(recent[-1]) == _place(record):
+        record = _joined(recent.pop(), record)
+    elif process.last_step >= record.step and process.last_step >= 0:
+        _go_back(state, moment, key, record)
     elif process.last_step >= 0 and record.time > process.last_at:
         process.step_seconds = [*process.step_seconds[-_STEP_TIMES:], record.time - process.last_at]
     process.last_step, process.last_at, process.segment = record.step, max(process.last_at, record.time), record.segment
-    windows = state.windows.setdefault(key, {})
-    for name, value in _with_balance(record).items():
-        windows.setdefault(name, Window()).add(record.step, value)
-    state.recent[key] = [*state.recent.get(key, [])[-_RECENT:], record._replace(load=None)]
+    _remember(state.windows.setdefault(key, {}), record)
+    state.recent[key] = [*state.recent[key][-_RECENT:], record._replace(load=None)]
     state.buckets.setdefault(record.step, {})[key] = record
-    if record.role == "trainer":
+    ahead = (record.segment, record.step) > (state.segment, state.step)
+    if record.role == "trainer" and (record.rank == 0 or ahead):
         state.step, state.segment = record.step, record.segment
+
+
+def _place(record: Record) -> tuple[str, int, int]:
+    return record.incarnation, record.segment, record.step
+
+
+def _joined(first: Record, second: Record) -> Record:
+    """A step told in two records is one; what was not finite in the first is not made good by the second."""
+    odd = {n: v for n, v in first.values.items() if not math.isfinite(v)}
+    return second._replace(values={**first.values, **second.values, **odd}, load=second.load or first.load)
+
+
+def _remember(windows: dict[str, Window], record: Record) -> None:
+    for name, value in _with_balance(record).items():
+        if name in windows or len(windows) < _SERIES:
+            window = windows.setdefault(name, Window())
+            window.rewind(record.step)  # nothing, but where a step is told in two records
+            window.add(record.step, value)
 
 
 def _with_balance(record: Record) -> dict[str, float]:
@@ -108,15 +142,9 @@ def _with_balance(record: Record) -> dict[str, float]:
     return {**record.values, "expert_rho_eff": low.rho_eff, "expert_dead_share": low.dead_share}
 
 
-def _rewind(state: State, moment: Moment, key: str, record: Record) -> None:
+def _go_back(state: State, moment: Moment, key: str, record: Record) -> None:
     """The process says a step again: forget what it said of that step and later ones."""
-    for window in state.windows.get(key, {}).values():
-        window.rewind(record.step)
-    state.recent[key] = [r for r in state.recent.get(key, []) if r.step < record.step]
-    for step in [s for s in state.buckets if s >= record.step]:
-        state.buckets[step].pop(key, None)
-        if not state.buckets[step]:
-            del state.buckets[step]
+    rewind(state, moment, key, record.step)
     jump = Jump(record.segment - 1, record.step - 1)
     if record.role == "trainer" and jump not in state.jumps and record.segment > state.segment:
         jumped(state, moment, jump)
@@ -130,17 +158,21 @@ def _take_ended(state: State, moment: Moment, ended: Ended) -> None:
     process = state.processes.get(key_of(ended.role, ended.rank))
     if process is not None and process.incarnation == ended.incarnation and not process.ended:
         process.ended = "bye"
+        forget_alerts(state, moment, ended.role, ended.rank)
         moment.write(EntryKind.RUN, key_of(ended.role, ended.rank), "ended", f"{ended.role} {ended.rank} said goodbye")
 
 
-def _take_died(state: State, moment: Moment, died: Died) -> None:
-    key = key_of(died.exit.role, died.exit.rank)
-    process = state.processes.setdefault(key, Process(died.exit.role, died.exit.rank))
-    status = died.exit.status
+def _take_died(state: State, moment: Moment, news: Died) -> None:
+    key = key_of(news.exit.role, news.exit.rank)
+    process = state.processes.setdefault(key, Process(news.exit.role, news.exit.rank))
+    status = news.exit.status
     how = f"exit {status}" if status >= 0 else f"signal {-status}"
-    process.ended, process.asked = how, died.exit.asked
-    text = f"{died.exit.role} {died.exit.rank} ended: {how}" + (", as asked" if died.exit.asked else "")
-    moment.write(EntryKind.RUN, key, "ended", text, status=status, asked=died.exit.asked)
+    process.ended, process.asked = how, news.exit.asked
+    text = f"{news.exit.role} {news.exit.rank} ended: {how}" + (", as asked" if news.exit.asked else "")
+    moment.write(EntryKind.RUN, key, "ended", text, status=status, asked=news.exit.asked)
+    if news.exit.asked:
+        forget_alerts(state, moment, news.exit.role, news.exit.rank)
+    died(state, moment, key)
 
 
 def _take_checkpoint(state: State, moment: Moment, seen: CheckpointSeen) -> None:

@@ -13,6 +13,8 @@ def detect(state: State, moment: Moment) -> None:
     """Run every rule's detector; a step that is not complete is only looked at for what cannot wait."""
     for rule in moment.pack.rules:
         detector = DETECTORS[rule.detector]
+        if detector.by_time and moment.records:
+            continue
         if moment.closed or detector.by_record:
             readings = {alert_id(rule, r): r for r in detector.read(rule.params, state, moment)}
             moment.readings.append((rule, readings))
@@ -41,9 +43,11 @@ def inhibit(state: State, moment: Moment) -> None:
             rules = {k.partition("{")[0] for k in incident.alerts}
             muted.update({name: incident.id for rule in rules for name in consequences.get(rule, ())})
     for alert in state.alerts.values():
-        alert.muted_by = muted.get(alert.rule, "")
+        by = muted.get(alert.rule, "")
+        moment.changed = moment.changed or by != alert.muted_by
+        alert.muted_by = by
     for key, alert, was in moment.turned:
-        _tell(moment, key, alert, was)
+        tell(moment, key, alert, was)
 
 
 def alert_id(rule: Rule, reading: Reading) -> str:
@@ -59,10 +63,13 @@ def _breached(state: State, moment: Moment, rule: Rule, key: str, reading: Readi
             rule.alert, dict(reading.labels), "", moment.step, moment.at, onset, moment.step, reading.value, ""
         )
         state.alerts[key] = alert
+    state_now = FIRING if moment.step - alert.since_step >= rule.for_steps else PENDING
+    if alert.state in (FIRING, state_now) and alert.last_step == moment.step and not moment.records:
+        return  # nothing but time has passed: a Tick that changes nothing is not journaled and must leave no trace
     alert.onset = min(alert.onset, reading.onset)
+    moment.changed = moment.changed or alert.last_step != moment.step
     alert.last_step, alert.value, alert.why = moment.step, reading.value, reading.why
     alert.evidence = dict(reading.evidence)
-    state_now = FIRING if moment.step - alert.since_step >= rule.for_steps else PENDING
     if alert.state != FIRING and alert.state != state_now:
         alert.state = state_now
         moment.turned.append((key, alert, state_now))
@@ -89,7 +96,8 @@ def _speaks(rule: Rule, alert: Alert, moment: Moment) -> bool:
     )
 
 
-def _tell(moment: Moment, key: str, alert: Alert, state: str) -> None:
+def tell(moment: Moment, key: str, alert: Alert, state: str) -> None:
+    """Write down that an alert has turned; its rule must be in the moment's pack."""
     rule = next(r for r in moment.pack.rules if r.alert == alert.rule)
     moment.write(
         EntryKind.ALERT, key, state, f"{alert.rule} {state}: {alert.why}", severity=rule.severity, onset=alert.onset,

@@ -36,7 +36,8 @@ def unfit(state: State, incident: Incident, seen: CheckpointSeen) -> str:
     if seen.path in incident.tried_targets:
         return "already led back to this incident"
     for other in state.incidents:
-        if other is not incident and other.onset <= seen.step and (other.open or seen.step <= other.resolved_step):
+        until = max(other.resolved_step, other.last_bad_step)  # one that was stopped lasted as long as it was bad
+        if other is not incident and other.onset <= seen.step and (other.open or seen.step <= until):
             return f"incident {other.id} was open at its step"
     if not _vouched(state, seen) and incident.onset - 1 - seen.step < CLEAN_STEPS:
         return f"only {incident.onset - 1 - seen.step} clean steps follow it, {CLEAN_STEPS} are needed without a guard"

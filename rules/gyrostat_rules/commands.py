@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.incidents import STOPPED, move
 from gyrostat_rules.inputs import Command, Verb
 from gyrostat_rules.ledger import restore
 from gyrostat_rules.moment import Moment
@@ -15,13 +16,13 @@ MODES = ("observe", "shadow", "act")
 def obey(state: State, moment: Moment, command: Command) -> None:
     """Carry a command out; what is not understood is written down and changes nothing."""
     act = _VERBS.get(command.verb)
-    said = act(state, command.arguments) if act else f"command {command.verb!r} is not known"
+    said = act(state, moment, command.arguments) if act else f"command {command.verb!r} is not known"
     if said:
         shown = None if command.verb == Verb.LEDGER else dict(command.arguments)
         moment.write(EntryKind.COMMAND, command.verb, "said", said, state.step, arguments=shown)
 
 
-def _configure(state: State, arguments: Mapping[str, Any]) -> str:
+def _configure(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     settings = state.settings
     mode, approvals = arguments.get("mode", settings.mode), arguments.get("approvals", settings.approvals)
     if mode not in MODES:
@@ -34,21 +35,21 @@ def _configure(state: State, arguments: Mapping[str, Any]) -> str:
     return f"mode {mode}, approvals {'on' if approvals else 'off'}"
 
 
-def _approve(state: State, arguments: Mapping[str, Any]) -> str:
+def _approve(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     action, said = _waiting(state, arguments)
     if action is not None:
         action.approved = True
     return said or f"{arguments.get('by', 'somebody')} approved {arguments.get('action')}"
 
 
-def _deny(state: State, arguments: Mapping[str, Any]) -> str:
+def _deny(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     action, said = _waiting(state, arguments)
     if action is None:
         return said
     by = arguments.get("by", "somebody")
     action.verdict, action.reason = "deny", f"denied by {by}"
     incident = next(i for i in state.incidents if i.id == action.incident)
-    incident.state, incident.why = "stopped", f"{action.remedy} was denied by {by}"
+    move(moment, incident, STOPPED, f"{action.remedy} was denied by {by}")
     return f"{by} denied {action.id}; {incident.id} is theirs now"
 
 
@@ -62,17 +63,17 @@ def _waiting(state: State, arguments: Mapping[str, Any]) -> tuple[Action | None,
     return None, f"no action {wanted!r} waits for a word"
 
 
-def _pause(state: State, arguments: Mapping[str, Any]) -> str:
+def _pause(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     state.settings.paused = True
     return "paused: nothing is done until resumed"
 
 
-def _resume(state: State, arguments: Mapping[str, Any]) -> str:
+def _resume(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     state.settings.paused = False
     return "resumed"
 
 
-def _distrust(state: State, arguments: Mapping[str, Any]) -> str:
+def _distrust(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     reason = str(arguments.get("reason", "not trusted"))
     if state.settings.distrust == reason:
         return ""
@@ -80,16 +81,16 @@ def _distrust(state: State, arguments: Mapping[str, Any]) -> str:
     return f"observe only: {reason}"
 
 
-def _trust(state: State, arguments: Mapping[str, Any]) -> str:
+def _trust(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     was, state.settings.distrust = state.settings.distrust, ""
     return f"trusted again by {arguments.get('by', 'somebody')}: {was}"
 
 
-def _ledger(state: State, arguments: Mapping[str, Any]) -> str:
+def _ledger(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     return restore(state, arguments)
 
 
-_VERBS: dict[str, Callable[[State, Mapping[str, Any]], str]] = {
+_VERBS: dict[str, Callable[[State, Moment, Mapping[str, Any]], str]] = {
     Verb.CONFIGURE: _configure,
     Verb.APPROVE: _approve,
     Verb.DENY: _deny,

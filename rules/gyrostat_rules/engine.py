@@ -7,9 +7,10 @@ recovery all call ``feed`` and nothing else.
 from collections.abc import Callable
 from functools import lru_cache
 
+from gyrostat.wire import Record
 from gyrostat_rules import snapshot
-from gyrostat_rules.absorb import absorb, due
-from gyrostat_rules.alerts import advance, detect, inhibit
+from gyrostat_rules.absorb import absorb, completed, due
+from gyrostat_rules.alerts import FIRING, RESOLVED, advance, detect, inhibit, tell
 from gyrostat_rules.commands import obey
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.incidents import fold
@@ -26,7 +27,8 @@ from gyrostat_rules.state import State
 _NO_RULES = RulePack("none", (), ())
 
 # From records to directives. Probation comes before planning, so that a rung which did not hold is followed by
-# the next one in the same moment.
+# the next one in the same moment. The first stages run over every step, so that steps read in one batch give what
+# they give one by one; the last run once an input: what is done is decided on all that is known.
 STAGES: tuple[Callable[[State, Moment], None], ...] = (
     detect,
     advance,
@@ -38,6 +40,7 @@ STAGES: tuple[Callable[[State, Moment], None], ...] = (
     decide,
     release,
 )
+_EACH_STEP = STAGES[: STAGES.index(plan)]
 
 
 class Engine:
@@ -61,34 +64,40 @@ class Engine:
 
         ``changed`` says afterwards whether anything did: a Tick that changed nothing need not be journaled.
         """
-        self.state.turn += 1
-        entries: list[Entry] = []
-        first = Moment(given.at, self.state.turn, self._pack(), step=self.state.step, entries=entries)
         if isinstance(given, Pack):
-            self._load(first, given)
+            _parsed(given.text)  # one that does not parse raises here and leaves no trace
+        self.state.turn += 1
+        news = Moment(given.at, self.state.turn, self._pack(), step=self.state.step)
+        self._take(given, news)
+        for step in due(self.state, given.at):
+            self._look(news, *step)
+        last = Moment(given.at, self.state.turn, self._pack(), (), self.state.step, True, news.entries)
+        for stage in STAGES if self.state.processes else _EACH_STEP:  # with nobody known there is nothing to decide
+            stage(self.state, last)
+        self.changed = news.changed or last.changed or not isinstance(given, Tick)
+        if not self.changed:
+            self.state.turn -= 1
+        return news.entries
+
+    def _take(self, given: Input, news: Moment) -> None:
+        """Take the news in, item by item, and look at each step as soon as all ranks have told it."""
+        if isinstance(given, Pack):
+            self._load(news, given)
         elif isinstance(given, Command):
-            obey(self.state, first, given)
+            obey(self.state, news, given)
         elif isinstance(given, Batch):
             for item in given.items:
-                absorb(self.state, first, item)
-        changed = self._look(given, first) or first.changed or not isinstance(given, Tick)
-        self.changed = changed
-        if not changed:
-            self.state.turn -= 1
-        return entries
+                absorb(self.state, news, item)
+                for step in completed(self.state, item):
+                    self._look(news, *step)
+                news.step = self.state.step
 
-    def _look(self, given: Input, first: Moment) -> bool:
-        """Run the stages over each step that is due; over nothing but news and time where none is."""
-        state, changed = self.state, False
-        moments = [
-            Moment(given.at, state.turn, self._pack(), records, step, complete, first.entries)
-            for step, complete, records in due(state, given.at)
-        ]
-        for moment in moments or [Moment(given.at, state.turn, self._pack(), (), state.step, True, first.entries)]:
-            for stage in STAGES:
-                stage(state, moment)
-            changed = changed or moment.changed or bool(moment.records and moment.closed)
-        return changed
+    def _look(self, news: Moment, step: int, complete: bool, records: tuple[Record, ...]) -> None:
+        """Run the stages of a step over it."""
+        moment = Moment(news.at, news.turn, news.pack, records, step, complete, news.entries)
+        for stage in _EACH_STEP:
+            stage(self.state, moment)
+        news.changed = news.changed or moment.changed or complete
 
     def _pack(self) -> RulePack:
         return _parsed(self.state.pack_text) if self.state.pack_text else _NO_RULES
@@ -99,6 +108,11 @@ class Engine:
             return
         rules = _parsed(pack.text)
         self.state.pack_text = pack.text
+        for key, alert in list(self.state.alerts.items()):
+            if alert.rule not in {r.alert for r in rules.rules}:  # nobody would ever clear it
+                del self.state.alerts[key]
+                if alert.state == FIRING:
+                    tell(moment, key, alert, RESOLVED)
         text = f"{len(rules.rules)} rules and {len(rules.playbooks)} playbooks of pack {rules.name}"
         moment.write(EntryKind.PACK, rules.name, "loaded", text, digest=pack.digest)
 

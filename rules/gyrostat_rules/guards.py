@@ -41,8 +41,9 @@ RUN_ACTIONS, RUN_STEPS = 12, 1000  # of all kinds together, whatever the playboo
 
 
 def judge(case: Case) -> Verdict:
-    """The gravest verdict of all guards; among equals the first."""
-    verdicts = [guard(case) for guard in GUARDS]
+    """The gravest verdict of all guards; among equals the first. A page touches nothing: only the mode may hold it."""
+    guards = GUARDS if REMEDIES[case.action.remedy].capability else (mode,)
+    verdicts = [guard(case) for guard in guards]
     for word in (DENY, HOLD):
         for verdict in verdicts:
             if verdict.word == word:
@@ -91,8 +92,10 @@ def cooldown(case: Case) -> Verdict:
     for closed in state.closed:
         age = case.moment.step - closed.step
         same = closed.remedy == action.remedy and not graver(incident.kind, closed.kind)
-        if same and 0 <= age < case.playbook.cooldown and not incident.actions[:-1]:
-            return Verdict(HOLD, f"{action.remedy} ended {age} steps ago; cooldown is {case.playbook.cooldown} steps")
+        if same and 0 <= age < case.playbook.cooldown and not any(a.number for a in incident.actions[:-1]):
+            return Verdict(
+                HOLD, f"{action.remedy} ended at step {closed.step}; cooldown is {case.playbook.cooldown} steps"
+            )
     return _YES
 
 

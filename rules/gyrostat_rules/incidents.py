@@ -19,7 +19,7 @@ def fold(state: State, moment: Moment) -> None:
     rules = {r.alert: r for r in moment.pack.rules}
     for key, alert in state.alerts.items():
         rule = rules.get(alert.rule)
-        if rule is None or not rule.incident or alert.state != FIRING or alert.muted_by or alert.incident:
+        if rule is None or not rule.incident or alert.state != FIRING or alert.muted_by or _is_told(state, alert):
             continue
         incident = _of_this_cause(state, rule.incident, moment.step)
         if incident is None:
@@ -50,6 +50,14 @@ def still_bad(state: State, incident: Incident, since: int) -> bool:
     )
 
 
+def _is_told(state: State, alert: Alert) -> bool:
+    """True where an incident has it, unless that one was mended and the alert, never cleared, is bad again."""
+    incident = next((i for i in reversed(state.incidents) if i.id == alert.incident), None)
+    if incident is None:
+        return bool(alert.incident)
+    return incident.state != RESOLVED or alert.last_step <= incident.resolved_step
+
+
 def _of_this_cause(state: State, kind: str, step: int) -> Incident | None:
     """The incident that this belongs to: an open one, or one that was stopped and whose cause goes on.
 
@@ -58,7 +66,8 @@ def _of_this_cause(state: State, kind: str, step: int) -> Incident | None:
     for incident in reversed(state.incidents):
         if family(incident.kind) != family(kind):
             continue
-        goes_on = incident.segment == state.segment and 0 <= step - incident.last_bad_step < QUIET_STEPS
+        here = (incident.segment, incident.life) == (state.segment, _life(state))
+        goes_on = here and 0 <= step - incident.last_bad_step < QUIET_STEPS
         if incident.open or (incident.state == STOPPED and goes_on):
             return incident
     return None
@@ -70,7 +79,8 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> I
         f"i{state.incident_count:04d}", rule.incident, "", alert.onset, moment.step, moment.at, [key], alert.last_step,
         segment=state.segment,
     )  # fmt: skip
-    state.incidents = [*[i for i in state.incidents[-_REMEMBERED:]], incident]
+    old = [i for i in state.incidents[:-_REMEMBERED] if i.open]  # what is not over is never forgotten
+    state.incidents = [*old, *state.incidents[-_REMEMBERED:], incident]
     _refresh(state, moment, incident)
     move(
         moment, incident, OPEN, alert.why, alerts=[key], runbook=rule.runbook, evidence=incident.evidence,
@@ -97,5 +107,12 @@ def _refresh(state: State, moment: Moment, incident: Incident) -> None:
         if alert is None or alert.last_step < moment.step:
             continue
         incident.last_bad_step = max(incident.last_bad_step, alert.last_step)
+        incident.onset = min(incident.onset, alert.onset)
+        incident.segment, incident.life = state.segment, _life(state)
         incident.evidence = {**incident.evidence, **alert.evidence}
         incident.update_applied = incident.update_applied or bool(alert.evidence.get("applied"))
+
+
+def _life(state: State) -> str:
+    trainer = state.trainer()
+    return trainer.incarnation if trainer else ""

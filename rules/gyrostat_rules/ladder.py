@@ -23,15 +23,15 @@ def plan(state: State, moment: Moment) -> None:
         book = moment.pack.playbook(incident.kind)
         if incident.state not in (OPEN, HELD):
             continue
-        if (action := _current(incident)) is not None and book is not None:
+        if book is None:
+            move(moment, incident, STOPPED, f"no playbook for {incident.kind}")
+            continue
+        if (action := _current(incident)) is not None:
             if not (reason := _outdated(state, incident, action, book)):
                 continue
             action.verdict, action.reason = DENY, reason
             _tell(moment, action, "passed by", f"{action.remedy} no longer fits: {reason}")
         elif incident.state == HELD:
-            continue
-        if book is None:
-            move(moment, incident, STOPPED, f"no playbook for {incident.kind}")
             continue
         _climb(state, moment, incident, book)
 
@@ -81,6 +81,8 @@ def _climb(state: State, moment: Moment, incident: Incident, book: Playbook) -> 
 
 def _outdated(state: State, incident: Incident, action: Action, book: Playbook) -> str:
     """Why an action that waits can no longer be carried out as planned, or ''."""
+    if action.rung >= len(book.rungs) or book.rungs[action.rung].remedy != action.remedy:
+        return "the playbook has changed"
     if path := action.arguments.get("checkpoint"):
         seen = state.checkpoints.get(path)
         if seen is None or (reason := unfit(state, incident, seen)):
@@ -103,9 +105,10 @@ def _current(incident: Incident) -> Action | None:
 def _put_off(state: State, moment: Moment, incident: Incident, word: str, reason: str) -> None:
     if word == DENY:
         move(moment, incident, STOPPED, reason)
-    elif incident.state != HELD:
+        return
+    if incident.state != HELD:
         incident.held_until = moment.at + state.settings.hold_seconds
-        move(moment, incident, HELD, reason)
+    move(moment, incident, HELD, reason)
 
 
 def _send(state: State, moment: Moment, incident: Incident, action: Action) -> None:

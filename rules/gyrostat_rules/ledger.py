@@ -38,7 +38,7 @@ def restore(state: State, written: Mapping[str, Any]) -> str:
         jumps = from_plain(list[Jump], written["jumps"])
         number, count = int(written["next_directive"]), int(written["incident_count"])
         segment = int(written["segment"])
-    except (KeyError, TypeError, ValueError, StopIteration) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError, StopIteration) as error:
         state.settings.distrust = "this run has a history, but its ledger cannot be read"
         return f"the ledger cannot be read ({error}): observe only"
     state.incidents, state.deeds, state.closed, state.jumps = incidents, deeds, closed, jumps

@@ -6,7 +6,7 @@ from gyrostat.wire import Ack, Hello
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, PROBATION, RESOLVED, STOPPED, move
 from gyrostat_rules.inputs import Answer, Delivery, DeliveryWord
-from gyrostat_rules.jump import jumped
+from gyrostat_rules.jump import jumped, rewind
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import Action, Incident, Jump, State, key_of
 
@@ -23,10 +23,12 @@ def answered(state: State, moment: Moment, answer: Answer) -> None:
     key = key_of(answer.role, answer.rank)
     if action.outcome or key in action.answers or not _counts(action, answer):
         return
+    if answer.ack.action not in ("", action.id):  # a number that another life of this run has used
+        return
     action.answers[key] = answer.ack.result
     moment.write(EntryKind.ACTION, action.id, answer.ack.result, _words(answer), answer.ack.step, by=key,
                  values=dict(answer.ack.values) or None, detail=dict(answer.ack.detail) or None)  # fmt: skip
-    _keep_jump(state, moment, action, answer.ack)
+    _keep_jump(state, moment, action, answer)
     if len(action.answers) >= (state.world() if answer.role == "trainer" and action.role == "trainer" else 1):
         _settle(state, moment, incident, action, answer.ack)
 
@@ -51,9 +53,27 @@ def replaced(state: State, moment: Moment, hello: Hello) -> None:
             continue
         reason = "the trainer was replaced before it answered"
         conclude(moment, action, UNKNOWN, reason)
-        action.applied_step = state.step + 1
+        if action.remedy == "undo":
+            _not_undone(moment, incident, action, reason)
+            continue
+        action.applied_step = 0  # its life begins somewhere back: whatever is bad in it counts
         action.until_step = max(state.step, incident.last_bad_step) + action.horizon
         move(moment, incident, PROBATION, f"{reason}: watching {action.horizon} steps")
+
+
+def died(state: State, moment: Moment, key: str) -> None:
+    """A process ended with a directive unanswered: nobody will answer it, and what was done died with it."""
+    for incident, action in in_flight(state):
+        if key_of(action.role, 0) != key:
+            continue
+        conclude(moment, action, UNKNOWN, f"the {action.role} ended before it answered")
+        if action.remedy == "undo":
+            _not_undone(moment, incident, action, f"the {action.role} ended before it answered")
+            continue
+        # Nothing came of the checkpoint, good or bad: it may be gone back to again, within the budget.
+        incident.tried_targets = [t for t in incident.tried_targets if t != action.arguments.get("checkpoint")]
+        incident.rung += 1
+        move(moment, incident, OPEN, f"the {action.role} ended before it answered")
 
 
 def overdue(state: State, moment: Moment) -> None:
@@ -62,6 +82,9 @@ def overdue(state: State, moment: Moment) -> None:
         if moment.at <= action.expires_at + _GRACE:
             continue
         conclude(moment, action, TIMED_OUT, f"no answer to directive {action.number}")
+        if action.then == RESOLVED:
+            _not_undone(moment, incident, action, f"no answer to directive {action.number}")
+            continue
         incident.held_until = moment.at + state.settings.hold_seconds
         move(moment, incident, HELD, f"no answer to directive {action.number}; it is not repeated")
 
@@ -114,9 +137,9 @@ def _apply(state: State, moment: Moment, incident: Incident, action: Action, ste
     if action.remedy == "undo":
         _undone(moment, incident, action)
         return
-    action.applied_step = step
-    action.restores = [c._replace(expect=c.value, value=c.expect, undo_of=action.number) for c in action.knobs]
     target = action.arguments.get("step")
+    action.applied_step = step if target is None else min(step, target)
+    action.restores = [c._replace(expect=c.value, value=c.expect, undo_of=action.number) for c in action.knobs]
     action.until_step = max(step if target is None else target, incident.last_bad_step) + action.horizon
     move(moment, incident, PROBATION, f"{action.remedy} applied; watched until step {action.until_step}")
 
@@ -130,11 +153,23 @@ def _undone(moment: Moment, incident: Incident, action: Action) -> None:
         move(moment, incident, OPEN, "undone; the next rung follows")
 
 
+def _not_undone(moment: Moment, incident: Incident, action: Action, why: str) -> None:
+    """Knobs that could not be given back make nothing worse: what was mended stays mended, and the history says so."""
+    if action.then == RESOLVED:
+        move(moment, incident, RESOLVED, f"mended; the knobs stay as they are: {why}")
+    else:
+        incident.rung += 1
+        move(moment, incident, OPEN, f"not undone: {why}; the next rung follows")
+
+
 def _fail(moment: Moment, incident: Incident, action: Action, word: str, reason: str) -> None:
     """Refused because a person turned the knob: theirs. Unknown: not repeated. Else the next rung.
 
     A checkpoint that could not be loaded does not use the rung up: an older one is tried, within the budget.
     """
+    if action.remedy == "undo":
+        _not_undone(moment, incident, action, f"{word}: {reason}")
+        return
     if "somebody else has turned it" in reason or word == UNKNOWN:
         incident.held_until = moment.at + 3600.0
         move(moment, incident, HELD, reason)
@@ -143,14 +178,21 @@ def _fail(moment: Moment, incident: Incident, action: Action, word: str, reason:
     move(moment, incident, OPEN, f"{word}: {reason}")
 
 
-def _keep_jump(state: State, moment: Moment, action: Action, ack: Ack) -> None:
-    """A rollback or restart that was applied leaves the segment, before any later record says so."""
+def _keep_jump(state: State, moment: Moment, action: Action, answer: Answer) -> None:
+    """A rollback or restart that was applied leaves the segment, before any later record says so.
+
+    All ranks leave it together and each says so: the run jumps at the first answer, a rank's own words at its own.
+    """
+    ack = answer.ack
     step = ack.step if action.procedure == "restart" else ack.detail.get("step")
-    if ack.result == Ack.APPLIED and action.procedure in ("rollback", "restart") and isinstance(step, int):
+    if ack.result != Ack.APPLIED or action.procedure not in ("rollback", "restart") or not isinstance(step, int):
+        return
+    if list(action.answers.values()).count(Ack.APPLIED) == 1:
         jump = Jump(state.segment, step)
         if jump.segment not in [j.segment for j in state.jumps]:
             jumped(state, moment, jump)
             state.segment, state.step = jump.segment + 1, step
+    rewind(state, moment, key_of(answer.role, answer.rank), step + 1)
 
 
 def _words(answer: Answer) -> str:

@@ -20,21 +20,17 @@ def check_probation(state: State, moment: Moment) -> None:
 
 
 def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> None:
-    ended = not alive(state.trainer())
-    if still_bad(state, incident, action.applied_step) or (ended and _died(state)):
+    trainer, step = state.trainer(), state.examined()
+    ended = not alive(trainer)
+    if still_bad(state, incident, action.applied_step) or (trainer is not None and trainer.died):
         conclude(moment, action, INEFFECTIVE, "it came back" if not ended else "the trainer died on it")
         _next(state, moment, incident, action)
     elif ended and state.step <= incident.last_bad_step:
         move(moment, incident, STOPPED, "the run ended before the remedy could prove itself")
     elif ended:
         _resolve(state, moment, incident, action, f"the run ended at step {state.step}, clean since")
-    elif state.step >= action.until_step:
-        _resolve(state, moment, incident, action, f"{state.step - incident.last_bad_step} clean steps")
-
-
-def _died(state: State) -> bool:
-    trainer = state.trainer()
-    return trainer is not None and not trainer.asked and trainer.ended not in ("", "bye", "exit 0")
+    elif step >= action.until_step:
+        _resolve(state, moment, incident, action, f"{step - incident.last_bad_step} clean steps")
 
 
 def _next(state: State, moment: Moment, incident: Incident, action: Action) -> None:
@@ -60,10 +56,11 @@ def _let_go(state: State, moment: Moment, incident: Incident) -> None:
     if incident.state == HELD and asked and moment.at > incident.held_until:
         move(moment, incident, STOPPED, f"nobody came: {incident.why}")
         return
-    if any(k in state.alerts for k in incident.alerts) or state.step - incident.last_bad_step < QUIET_STEPS:
+    clean = state.examined() - incident.last_bad_step
+    if any(k in state.alerts for k in incident.alerts) or clean < QUIET_STEPS:
         return
     _close(state, moment, incident, "")
-    move(moment, incident, RESOLVED, f"over by itself: {state.step - incident.last_bad_step} clean steps")
+    move(moment, incident, RESOLVED, f"over by itself: {clean} clean steps")
 
 
 def _close(state: State, moment: Moment, incident: Incident, remedy: str) -> None:

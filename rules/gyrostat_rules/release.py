@@ -15,10 +15,10 @@ def release(state: State, moment: Moment) -> None:
     trainer, supervisor = state.trainer(), state.supervisor()
     if trainer is None or supervisor is None or not alive(supervisor) or "release" not in supervisor.procedures:
         return
-    died = trainer.ended and not trainer.asked and trainer.ended not in ("bye", "exit 0")
-    if not died or state.released == trainer.incarnation or state.settings.mode != "act" or _pending(state):
+    death = f"{supervisor.incarnation} {trainer.incarnation}"  # a trainer may die before it has a name
+    if not trainer.died or state.released == death or state.settings.mode != "act" or _pending(state):
         return
-    state.released = trainer.incarnation
+    state.released = death
     directive = Directive(
         state.next_directive, state.run, "supervisor", supervisor.incarnation, 0, f"release-{trainer.incarnation}",
         moment.at + _SECONDS, -1, (), "release", {}, f"trainer ended with {trainer.ended}; no restart follows",

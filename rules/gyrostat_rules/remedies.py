@@ -4,10 +4,11 @@
 changes the state. What nobody can carry out here is skipped, and the history says so.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gyrostat.wire import KnobChange
+from gyrostat.wire import KnobChange, KnobState
 from gyrostat_rules import series
 from gyrostat_rules.certify import choose
 from gyrostat_rules.pack import Rung
@@ -116,13 +117,23 @@ def _turns(state: State, rung: Rung) -> list[KnobChange]:
     changes = []
     for plan in rung.knobs:
         knob = trainer.knobs.get(plan.name) if trainer else None
-        if knob is None:
+        if knob is None or not math.isfinite(knob.value):
             continue
         wanted = plan.to if plan.to is not None else knob.value * (plan.times or 1.0)
-        value = min(knob.high, max(knob.low, wanted))
+        value = _within(knob, wanted)
         if value != knob.value:
             changes.append(KnobChange(plan.name, knob.value, value))
     return changes
+
+
+def _within(knob: KnobState, wanted: float) -> float:
+    """The nearest value to what is wanted that the trainer would take: its largest change, then its bounds."""
+    now = knob.value
+    if knob.max_step is not None:
+        wanted = min(now + knob.max_step, max(now - knob.max_step, wanted))
+    if knob.max_factor is not None and now > 0.0:
+        wanted = min(now * knob.max_factor, max(now / knob.max_factor, wanted))
+    return min(knob.high, max(knob.low, wanted))
 
 
 # -- stop and page ------------------------------------------------------------------------------------

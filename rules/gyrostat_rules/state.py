@@ -28,6 +28,11 @@ class Process:
     last_at: float = 0.0
     step_seconds: list[float] = field(default_factory=list)
 
+    @property
+    def died(self) -> bool:
+        """True where it ended unasked and with a failure."""
+        return bool(self.ended) and not self.asked and self.ended not in ("bye", "exit 0")
+
 
 @dataclass(slots=True)
 class Window:
@@ -102,7 +107,10 @@ class Action:
 
 @dataclass(slots=True)
 class Incident:
-    """Critical alerts folded by cause: open, acting, probation, resolved, held or stopped."""
+    """Critical alerts folded by cause: open, acting, probation, resolved, held or stopped.
+
+    ``segment`` and ``life`` (the trainer's incarnation) are those in which the trouble was last seen.
+    """
 
     id: str
     kind: str
@@ -121,6 +129,7 @@ class Incident:
     held_until: float = 0.0
     why: str = ""
     segment: int = 0
+    life: str = ""
 
     @property
     def open(self) -> bool:
@@ -191,6 +200,10 @@ class State:
     def supervisor(self) -> Process | None:
         """The supervisor, if the run has one."""
         return self.processes.get("supervisor/0")
+
+    def examined(self) -> int:
+        """The newest step up to which all has been looked at: what a slow rank may yet say is still to come."""
+        return min(self.step, min(self.buckets, default=self.step + 1) - 1)
 
     def world(self) -> int:
         """How many trainer ranks answer."""

@@ -12,8 +12,9 @@ def checkpoint_of(trainer: Trainer, step: int) -> Path:
     return trainer.settings.checkpoints / f"step-{step:08d}"
 
 
-def test_rollback_goes_back_in_all_but_the_data(tmp_path: Path) -> None:
-    """Weights, knobs, generator and averages are the checkpoint's; the cursor goes forward, moments afresh."""
+@pytest.mark.parametrize("reset", [False, True], ids=["moments kept", "moments afresh"])
+def test_rollback_goes_back_in_all_but_the_data(tmp_path: Path, reset: bool) -> None:
+    """Weights, moments unless afresh, knobs, generator and averages are the checkpoint's; the cursor goes forward."""
     trainer = trainer_at(tmp_path)
     control = train(trainer, 2)
     tensors, random, _, knobs, averages, _ = fingerprint(trainer)
@@ -21,12 +22,12 @@ def test_rollback_goes_back_in_all_but_the_data(tmp_path: Path) -> None:
     trainer.knobs = trainer.knobs._replace(lr_scale=0.25)
     folder = checkpoint_of(trainer, 2)
     done = Procedures(trainer).rollback(
-        {"checkpoint": str(folder), "digest": digest(folder), "step": 2, "pass_over": [7]}
+        {"checkpoint": str(folder), "digest": digest(folder), "step": 2, "pass_over": [7], "reset_moments": reset}
     )
     after = fingerprint(trainer)
-    weights = {name: data for name, data in tensors.items() if "/" not in name}  # type: ignore[attr-defined]
+    kept = {name: data for name, data in tensors.items() if not (reset and "/" in name)}  # type: ignore[attr-defined]
     assert done == {"step": 2, "passed_over": [7], "cursor": 48}
-    assert after[0] == weights
+    assert after[0] == kept
     assert after[1:] == (random, (48, 48, frozenset({7})), knobs, averages, 2)
 
 
@@ -35,7 +36,7 @@ def test_rollback_to_where_the_run_stands_changes_nothing(tmp_path: Path) -> Non
     trainer, unbroken = trainer_at(tmp_path / "a"), trainer_at(tmp_path / "b")
     control = train(trainer, 2)
     folder = checkpoint_of(trainer, 2)
-    ring(trainer, control, 1, "rollback", checkpoint=str(folder), digest=digest(folder), reset_moments=False)
+    ring(trainer, control, 1, "rollback", checkpoint=str(folder), digest=digest(folder))
     train(trainer, 4, control)
     train(unbroken, 4)
     assert (trainer.history.rollbacks, control.segment, control.last_directive) == (1, 1, 1)

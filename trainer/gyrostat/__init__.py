@@ -8,7 +8,8 @@ a training loop, waits for the sidecar, or changes the trainer but by an agreed 
     control.apply(step)                                      # once a step, where knobs may change
 """
 
-from gyrostat.control import Collective, Control, Knob
+from gyrostat.control import Collective, Control
+from gyrostat.knob import Knob
 from gyrostat.stepguard import StepGuard
 from gyrostat.telemetry import Counts, Telemetry
 

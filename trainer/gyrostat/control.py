@@ -6,35 +6,25 @@ incarnation and segment it is for, its expiry, the value it expects, the bounds,
 is an Ack with its reason. Nothing here raises into the training loop.
 """
 
-import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from gyrostat.bell import Bell
+from gyrostat.knob import Knob, check, state, unfit
 from gyrostat.telemetry import Telemetry
-from gyrostat.wire.messages import MAX_MESSAGE, Ack, Directive, KnobChange, KnobState, MessageError, Resume
-from gyrostat.wire.rights import RightsError, check_folder, open_trusted, read_trusted
+from gyrostat.wire.fields import dump
+from gyrostat.wire.messages import MAX_MESSAGE, Ack, Directive, KnobChange, MessageError, Resume
+from gyrostat.wire.rights import RightsError, check_folder, read_trusted
+
+__all__ = ["Collective", "Control", "Knob"]
 
 Procedure = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
-_REOPEN_EVERY = 64  # boundaries between looks whether the bell's file was replaced
-
-
-class Knob(NamedTuple):
-    """A number that may be set from outside: how to read and set it, its bounds, its largest change.
-
-    ``max_factor`` bounds new/old (and old/new), ``max_step`` bounds |new - old|; None is no such bound.
-    """
-
-    name: str
-    get: Callable[[], float]
-    set: Callable[[float], None]
-    low: float
-    high: float
-    max_factor: float | None = None
-    max_step: float | None = None
-    unit: str = ""
-    doc: str = ""
+_MOST_AT_ONCE = 16  # of directives rung between two boundaries the newest are read
+_NAP = 0.002  # seconds between two looks of ``apply_within``
+_UNDOABLE = 64  # directives whose knobs are remembered for an undo in one stride
+_MAX_DETAIL = MAX_MESSAGE // 4
 
 
 class Collective(Protocol):
@@ -48,7 +38,12 @@ class Collective(Protocol):
 
 
 class Control:
-    """One rank's side of the directive protocol. ``knobs`` and ``procedures`` are what Hello shows."""
+    """One rank's side of the directive protocol. ``knobs`` and ``procedures`` are what Hello shows.
+
+    Raises ValueError on a knob whose bounds make no sense, and nothing ever after. ``collective`` is needed
+    where the role has several ranks: without it they could not act on the same step, and all is refused. A
+    procedure that is to end the process sets a flag for the loop; a SystemExit would leave it unanswered.
+    """
 
     def __init__(
         self,
@@ -60,35 +55,56 @@ class Control:
         last_directive: int = 0,
         segment: int = 0,
     ) -> None:
+        for knob in knobs:
+            check(knob)
         self._telemetry = telemetry
         self._knobs = {k.name: k for k in knobs}
         self._procedures = dict(procedures or {})
         self._collective = collective if telemetry.world > 1 else None
         self.last_directive = last_directive
         self.segment = segment
-        self._bell_fd = -1
-        self._boundaries = 0
+        self._pid = os.getpid()
         self._before: dict[int, dict[str, float]] = {}  # knobs as they were before each directive, for undo
-        self._seen = self._read_bell()  # what was rung before this process began is not for it
+        self._bell = Bell(telemetry.directory.bell if telemetry.directory.path else "")
+        self._seen = self._bell.read()  # what was rung before this process began is not for it
         self._pending: Any = None
         self._vote: _Vote | None = None
         self.announce()
 
     def announce(self) -> None:
         """Say Hello again with the knobs as they are now. Never raises."""
-        states = tuple(s for k in self._knobs.values() if (s := _state(k)) is not None)
+        states = tuple(s for k in self._knobs.values() if (s := state(k)) is not None)
         self._telemetry.introduce(states, tuple(self._procedures), self.last_directive, self.segment)
         self._telemetry.say()
 
     def apply(self, step: int) -> list[Ack]:
         """Obey what has been rung since the last boundary; returns the answers given. Never raises."""
         try:
-            self._boundaries += 1
             if self._collective is not None:
                 return self._apply_together(step, self._collective)
-            return [a for n in self._rung() if (a := self._answer(n, step)) is not None]
+            rung = self._bell.read()
+            if rung <= self._seen or os.getpid() != self._pid:
+                return []
+            first = max(self._seen, rung - _MOST_AT_ONCE) + 1
+            self._seen = rung
+            return [a for n in range(first, rung + 1) if (a := self._answer(self._read(n, step), step)) is not None]
         except Exception:  # a trainer must never die of its control
             return []
+
+    def apply_within(self, step: int, seconds: float) -> list[Ack]:
+        """Like ``apply``, and where nothing has been rung yet, look again for at most ``seconds``. Never raises.
+
+        For the one boundary that a trainer wants to wait at: the next step would build on numbers that it has
+        seen are not finite. The sidecar answers within milliseconds; the trainer's next step may not survive.
+        All ranks look equally often, so that a collective never waits for a rank that has stopped looking.
+        """
+        if not self._telemetry.directory.path:
+            return []
+        for _ in range(max(1, round(seconds / _NAP))):
+            if acks := self.apply(step):
+                return acks
+            time.sleep(_NAP)
+        return []
 
     def resume(self, last_applied: int = 0) -> Resume | None:
         """What a starting trainer should do, or None. Never raises.
@@ -99,7 +115,7 @@ class Control:
         try:
             check_folder(self._telemetry.directory.directives)
             resume = Resume.decode(read_trusted(self._telemetry.directory.resume, MAX_MESSAGE))
-        except (OSError, MessageError):
+        except (OSError, ValueError):
             return None
         fits = resume.run == self._telemetry.run and resume.number > last_applied
         return resume if fits and time.time() < resume.expires_at else None
@@ -111,40 +127,23 @@ class Control:
         result = Ack.FAILED if reason else Ack.APPLIED
         self._telemetry.say(Ack(resume.number, "", result, step, reason, self._read_knobs()), step)
 
-    # -- one process ----------------------------------------------------------------------------------
+    # -- one directive --------------------------------------------------------------------------------
 
-    def _rung(self) -> range:
-        bell = self._read_bell()
-        news = range(self._seen + 1, min(bell, self._seen + 16) + 1)
-        self._seen = max(self._seen, bell)
-        return news
-
-    def _answer(self, number: int, step: int) -> Ack | None:
-        """Obey one directive and say what came of it; None where it is for another role."""
-        directive, refusal = self._read(number, step)
-        if directive is None and not refusal:
-            return None
-        ack = self._carry_out(directive, step) if directive is not None and not refusal else (
-            Ack(number, directive.action if directive else "", Ack.REFUSED, step, refusal)
-        )
-        self._telemetry.say(ack, step)
-        return ack
-
-    def _read(self, number: int, step: int) -> tuple[Directive | None, str]:
-        """The directive and why it is refused; ``(None, "")`` where it is not for this process."""
+    def _read(self, number: int, step: int) -> "_Vote":
+        """The directive and why it is refused, or ''; neither where it is not for this process. Never raises."""
         path = self._telemetry.directory.directive(number)
         try:
             check_folder(self._telemetry.directory.directives)
             directive = Directive.decode(read_trusted(path, MAX_MESSAGE))
-        except RightsError as error:
-            return None, str(error)
+            if directive.role != self._telemetry.role:
+                return _Vote(number, None, "")
+            return _Vote(number, directive, self._refusal(directive, number, step))
+        except (RightsError, MessageError) as error:
+            return _Vote(number, None, str(error))
         except OSError as error:
-            return None, f"directive {number} cannot be read: {error.strerror}"
-        except MessageError as error:
-            return None, str(error)
-        if directive.role != self._telemetry.role:
-            return None, ""
-        return directive, self._refusal(directive, number, step)
+            return _Vote(number, None, f"directive {number} cannot be read: {error.strerror}")
+        except Exception as error:  # a vote that is not cast would split the ranks
+            return _Vote(number, None, f"directive {number} cannot be judged: {_first_line(error)}")
 
     def _refusal(self, d: Directive, number: int, step: int) -> str:
         """Why this directive must not be obeyed, or ''. The order is the order of telling."""
@@ -159,48 +158,52 @@ class Control:
             return f"directive {number} is for segment {d.segment}, this is {self.segment}"
         if time.time() >= d.expires_at or 0 <= d.expires_step < step:
             return f"directive {number} has expired"
+        if me.world > 1 and self._collective is None:
+            return f"{me.role} has {me.world} ranks and gave Control no collective: they could not act as one"
         if d.procedure and d.procedure not in self._procedures:
             return f"procedure {d.procedure!r} is not offered; offered: {', '.join(self._procedures) or 'none'}"
-        for change in d.knobs:
-            if reason := self._unfit(change):
-                return reason
-        return ""
+        return next((reason for change in d.knobs if (reason := self._unfit(change))), "")
 
     def _unfit(self, change: KnobChange) -> str:
         knob = self._knobs.get(change.name)
         if knob is None:
             return f"knob {change.name!r} is not offered; offered: {', '.join(self._knobs) or 'none'}"
-        now = float(knob.get())
-        if not math.isclose(now, change.expect, rel_tol=1e-6, abs_tol=1e-12):
-            return f"{change.name} reads {now:g}, not {change.expect:g}: somebody else has turned it"
-        if not (math.isfinite(change.value) and knob.low <= change.value <= knob.high):
-            return f"{change.name}={change.value:g} is outside its bounds {knob.low:g} to {knob.high:g}"
-        if self._before.get(change.undo_of, {}).get(change.name) == change.value:
-            return ""  # going back to where a directive found it is allowed in one stride
-        if knob.max_step is not None and abs(change.value - now) > knob.max_step * (1 + 1e-9):
-            return f"{change.name} {now:g} to {change.value:g} is more than its largest step, {knob.max_step:g}"
-        if knob.max_factor is not None and not _within(now, change.value, knob.max_factor):
-            return f"{change.name} {now:g} to {change.value:g} is more than its largest factor, {knob.max_factor:g}"
-        return ""
+        return unfit(knob, change, self._before.get(change.undo_of, {}).get(change.name))
+
+    def _answer(self, vote: "_Vote", step: int) -> Ack | None:
+        """Obey or refuse, and say which; None where the directive is for another role."""
+        directive = vote.directive
+        if directive is not None and not vote.refusal:
+            ack = self._carry_out(directive, step)
+        elif vote.refusal:
+            ack = Ack(vote.number, directive.action if directive else "", Ack.REFUSED, step, vote.refusal)
+        else:
+            return None
+        self._telemetry.say(ack, step)
+        return ack
 
     def _carry_out(self, d: Directive, step: int) -> Ack:
         """Run the procedure, set the knobs, read them back. What fails is taken back as far as knobs go."""
         before = self._read_knobs()
-        detail: Mapping[str, Any] = {}
+        result, reason, detail = Ack.APPLIED, "", {}
         try:
             if d.procedure:
-                detail = self._procedures[d.procedure](d.arguments) or {}
-                if d.procedure == "rollback":
-                    self.segment += 1
+                detail = _telling(self._procedures[d.procedure](d.arguments))
+                self.segment += d.procedure == "rollback"
             for change in d.knobs:
                 self._knobs[change.name].set(change.value)
+            self._remember(d.number, before)
         except Exception as error:  # the trainer's own code: its failure is an answer, not a crash
+            result, reason = Ack.FAILED, _first_line(error)
             self._put_back(d, before)
-            return Ack(d.number, d.action, Ack.FAILED, step, _first_line(error), self._read_knobs())
-        self._before[d.number] = before
-        self.last_directive = d.number
         self.announce()
-        return Ack(d.number, d.action, Ack.APPLIED, step, "", self._read_knobs(), detail)
+        return Ack(d.number, d.action, result, step, reason, self._read_knobs(), detail)
+
+    def _remember(self, number: int, before: dict[str, float]) -> None:
+        self.last_directive = number
+        self._before[number] = before
+        if len(self._before) > _UNDOABLE:
+            del self._before[next(iter(self._before))]
 
     def _put_back(self, d: Directive, before: Mapping[str, float]) -> None:
         for change in d.knobs:
@@ -210,65 +213,45 @@ class Control:
                 continue
 
     def _read_knobs(self) -> dict[str, float]:
-        return {s.name: s.value for k in self._knobs.values() if (s := _state(k)) is not None}
+        return {s.name: s.value for k in self._knobs.values() if (s := state(k)) is not None}
 
     # -- several ranks --------------------------------------------------------------------------------
 
     def _apply_together(self, step: int, collective: Collective) -> list[Ack]:
         """All ranks learn a number at one boundary, vote at the next, and act on the same third one.
 
-        Reduced are [newest number rung, number voted on, vote against]; rank 0 alone reads the bell. A
-        collective is begun at every boundary, so that no rank ever waits for another that has no news.
+        Reduced are [number to vote on, number voted on, vote against]. The first comes from rank 0 alone, who
+        alone reads the bell: so all vote on the same one, whenever each of them was started. A collective is
+        begun at every boundary, whatever happens here, so that no rank ever waits for another.
         """
-        acks: list[Ack] = []
-        if self._pending is not None:
-            newest, _, against = collective.finish(self._pending)
-            if self._vote is not None:
-                acks = self._settle(self._vote, bool(against), step)
-                self._vote = None
-            elif newest > self._seen:
-                self._seen += 1
-                self._vote = _Vote(self._seen, *self._read(self._seen, step))
-        bell = self._read_bell() if self._telemetry.rank == 0 else 0
-        vote = self._vote
-        self._pending = collective.begin([bell, vote.number if vote else 0, int(bool(vote and vote.refusal))])
-        return acks
-
-    def _settle(self, vote: "_Vote", refused: bool, step: int) -> list[Ack]:
-        if vote.directive is None and not vote.refusal:
+        pending, self._pending = self._pending, None
+        vote, self._vote = self._vote, None
+        try:
+            if pending is None:
+                return []
+            asked, number, against = collective.finish(pending)
+            if vote is not None:
+                return self._settle(vote, number, bool(against), step)
+            if asked:
+                self._seen = asked
+                self._vote = self._read(asked, step)
             return []
-        if refused:
-            action = vote.directive.action if vote.directive else ""
-            ack = Ack(vote.number, action, Ack.REFUSED, step, vote.refusal or "another rank refused it")
-        else:
-            assert vote.directive is not None
-            ack = self._carry_out(vote.directive, step)
-        self._telemetry.say(ack, step)
-        return [ack]
+        finally:
+            self._pending = collective.begin(self._ballot())
 
-    # -- the bell -------------------------------------------------------------------------------------
+    def _ballot(self) -> list[int]:
+        if self._vote is not None:
+            return [0, self._vote.number, int(bool(self._vote.refusal))]
+        rung = self._bell.read() if self._telemetry.rank == 0 else 0
+        if rung <= self._seen:
+            return [0, 0, 0]
+        return [max(self._seen, rung - _MOST_AT_ONCE) + 1, 0, 0]
 
-    def _read_bell(self) -> int:
-        """Number of the newest directive; what cannot be read or trusted rings for nothing."""
-        if self._bell_fd < 0 and not self._open_bell():
-            return 0
-        try:
-            if self._boundaries % _REOPEN_EVERY == 0 and not os.fstat(self._bell_fd).st_nlink:
-                os.close(self._bell_fd)
-                self._bell_fd = -1
-                return 0
-            return int.from_bytes(os.pread(self._bell_fd, 8, 0), "little")
-        except OSError:
-            return 0
-
-    def _open_bell(self) -> bool:
-        if not self._telemetry.directory.path:
-            return False
-        try:
-            self._bell_fd = open_trusted(self._telemetry.directory.bell)
-        except OSError:
-            return False
-        return True
+    def _settle(self, vote: "_Vote", number: int, against: bool, step: int) -> list[Ack]:
+        if not vote.refusal and vote.directive is not None and (against or number != vote.number):
+            vote = vote._replace(refusal="another rank refused it")
+        ack = self._answer(vote, step)
+        return [] if ack is None else [ack]
 
 
 class _Vote(NamedTuple):
@@ -277,21 +260,15 @@ class _Vote(NamedTuple):
     refusal: str
 
 
-def _state(knob: Knob) -> KnobState | None:
-    """The knob as it reads now; None where the trainer's getter fails."""
+def _telling(detail: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a procedure returned, or why it cannot be told: an Ack must not be lost over it."""
     try:
-        return KnobState(
-            knob.name, float(knob.get()), knob.low, knob.high, knob.max_factor, knob.max_step, knob.unit, knob.doc
-        )
-    except Exception:  # the trainer's own code
-        return None
-
-
-def _within(old: float, new: float, factor: float) -> bool:
-    """True where the change keeps its sign and its ratio within ``factor``; from 0 any bounded value is."""
-    if old == new or old == 0.0:
-        return True
-    return old * new > 0 and max(old / new, new / old) <= factor * (1 + 1e-9)
+        told = dict(detail or {})
+        if len(dump(told)) > _MAX_DETAIL:
+            raise ValueError(f"more than {_MAX_DETAIL} bytes")
+        return told
+    except Exception as error:  # the trainer's own types
+        return {"untold": f"what the procedure returned is no JSON mapping: {_first_line(error)}"}
 
 
 def _first_line(error: Exception) -> str:

@@ -28,9 +28,9 @@ class StepGuard:
     def allows(self, step: int, loss: float, grad_norm: float) -> bool:
         """True where the step may be applied. ``loss`` and ``grad_norm``: host floats, already read.
 
-        Never raises: a collective that fails counts as a skip on this rank.
+        Never raises: a collective that fails, or what is no number, counts as a skip on this rank.
         """
-        wrong = 0.0 if math.isfinite(loss) and math.isfinite(grad_norm) else 1.0
+        wrong = 0.0 if _is_finite(loss) and _is_finite(grad_norm) else 1.0
         if self._agree is not None:
             try:
                 wrong = float(self._agree(wrong))
@@ -50,3 +50,10 @@ class StepGuard:
             "step_applied": float(self.last_applied),
             "guard_exhausted": float(len(self._skips) >= self._limit),
         }
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except Exception:  # no number at all: nothing that may be applied
+        return False

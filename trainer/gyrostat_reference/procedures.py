@@ -29,14 +29,14 @@ class Procedures:
         """Go back to a checkpoint and forward in the data.
 
         Arguments: ``checkpoint`` (path), ``digest`` (of its manifest), ``step``, ``pass_over`` (item ids), and
-        ``reset_moments`` (true where absent).
+        ``reset_moments`` (false where absent).
         """
         trainer = self._trainer
         if trainer.writer is None:
             raise ValueError("this run keeps no checkpoints")
         path, digest = _text(arguments, "checkpoint"), _text(arguments, "digest")
         items = trainer.data.checked(_list(arguments, "pass_over"))
-        reset = _flag(arguments, "reset_moments", default=True)
+        reset = _flag(arguments, "reset_moments", default=False)
         checkpoint = read(trainer.writer.root, path, capture(trainer.model, trainer.optimizer), digest)
         if arguments.get("step", checkpoint.manifest.step) != checkpoint.manifest.step:
             raise ValueError(f"{path} is of step {checkpoint.manifest.step}, not {arguments['step']}")

@@ -8,6 +8,7 @@ only buys time for someone who passes the item over.
 """
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,7 @@ class Settings(NamedTuple):
     keep: int = 6
     poison_item: int | None = None
     guard: bool = False
+    patience: float = 0.25
 
 
 class Trainer:
@@ -69,6 +71,7 @@ class Trainer:
         root = settings.checkpoints
         self.writer = CheckpointWriter(root, settings.keep, self.fuse) if root is not None else None
         self._owes_checkpoint = False
+        self._doubtful = False
 
     def run(self, control: Control) -> None:
         """Train to the last step, or until told to stop; raises PolicyDestroyed."""
@@ -88,11 +91,12 @@ class Trainer:
         self.data.place = checkpoint.manifest.place
 
     def go_back(
-        self, checkpoint: Checkpoint, items: frozenset[int], *, seen: int = 0, reset_moments: bool = True
+        self, checkpoint: Checkpoint, items: frozenset[int], *, seen: int = 0, reset_moments: bool = False
     ) -> None:
         """Go back to a verified checkpoint, but forward in the data: ``items`` and all seen are passed over.
 
-        Moments are reset by default: a spike stays in them for some 1 / (1 - beta2) steps (ALGORITHMS §4).
+        The moments are the checkpoint's, which is older than the fault, so no spike is in them; without them the
+        next twenty or so updates are too large (bias correction), and reward was seen to fall for thirty steps.
         """
         put_back(checkpoint.training, self.model, self.optimizer, moments=not reset_moments)
         self._restore_running(checkpoint)
@@ -115,7 +119,10 @@ class Trainer:
 
     def _cross_boundary(self, control: Control) -> None:
         self.fuse.reached("apply.before")
-        control.apply(self.step + 1)
+        if self._doubtful:  # a step that builds on it may not survive; the sidecar answers within milliseconds
+            control.apply_within(self.step + 1, self.settings.patience)
+        else:
+            control.apply(self.step + 1)
         self.fuse.reached("apply.after")
         self._stand_in(control)
 
@@ -164,6 +171,7 @@ class Trainer:
         values["step_time"] = time.perf_counter() - began
         self.telemetry.record(self.step, expert_load=step.rollouts.counts, **values)
         self.history.add(self.step, values)
+        self._doubtful = not math.isfinite(values["loss"]) or not values["params_finite"]
         self.say(_line(self.step, values))
 
     # -- what a checkpoint holds -------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from gyrostat_agent.checkpoints.reference import (
 from gyrostat_agent.checkpoints.tensors import Tensor, tensors
 from gyrostat_rules.inputs import CheckpointSeen, Fit
 
-_BLOCK = 512 << 10  # fits the second-level cache, so that the check reads what the digest has just fetched
+_BLOCK = 512 << 10  # half a second-level cache: the digest reads from there what the check has just fetched
 _ROW = 1024
 _ONES = {kind: np.ones(_ROW, kind) for kind in ("<f4", "<f8")}
 _DEFAULTS = Limits()
@@ -131,7 +131,7 @@ def _layout(name: str, data: memoryview, limits: Limits) -> list[Tensor]:
 
 
 def scan(data: memoryview, layout: list[Tensor]) -> tuple[str, list[Run]]:
-    """Digest of ``data``, and the blocks of it in which a number is not finite: one pass, in blocks of 256 KiB."""
+    """Digest of ``data``, and the blocks of it in which a number is not finite: one pass, in blocks of 512 KiB."""
     digest, suspects = xxhash.xxh3_128(), list[Run]()
     with np.errstate(all="ignore"):  # an overflow of the dot product is expected, and confirmed
         for run in _runs(layout, len(data)):

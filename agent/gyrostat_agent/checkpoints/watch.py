@@ -6,7 +6,7 @@ folder, another host's write on a network file system, a root that cannot be wat
 
 import os
 from collections.abc import Callable
-from threading import Event
+from threading import Event, Thread
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
@@ -36,18 +36,18 @@ class RootWatch(FileSystemEventHandler):
         try:
             found = os.stat(root)
         except OSError:
-            self.close()
+            self._let_go()
             return
         if (found.st_dev, found.st_ino) != self._watched:
-            self.close()
+            self._let_go()
             self._watched = found.st_dev, found.st_ino
             self._observe(root)
 
     def close(self) -> None:
-        """Stop watching."""
-        observer, self._observer, self._watched = self._observer, None, None
+        """Stop watching; may wait half a second for watchdog's threads."""
+        observer = self._observer
+        self._let_go()
         if observer is not None:
-            observer.stop()
             observer.join()
 
     def on_any_event(self, event: FileSystemEvent) -> None:
@@ -55,6 +55,12 @@ class RootWatch(FileSystemEventHandler):
         if event.event_type in _TELLING:
             self._rang.set()
             self._wake()
+
+    def _let_go(self) -> None:
+        """Stop watching without a wait: watchdog's own ``stop`` waits where a move is half seen."""
+        observer, self._observer, self._watched = self._observer, None, None
+        if observer is not None:
+            Thread(target=observer.stop, name="unwatch", daemon=True).start()
 
     def _observe(self, root: str) -> None:
         observer = Observer()

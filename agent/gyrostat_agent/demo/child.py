@@ -55,8 +55,8 @@ class Child:
 
     def last_words(self) -> str:
         """The last lines it wrote to stderr, indented; '' where there are none."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
-        return "\n".join(f"  {line}" for line in lines if line.strip()).rsplit("\n", _TAIL_LINES)[-_TAIL_LINES:][0]
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join([f"  {line}" for line in lines if line.strip()][-_TAIL_LINES:])
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -8,7 +8,7 @@ once.
 import contextlib
 import os
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gyrostat.wire import (
@@ -63,11 +63,14 @@ class RecordFiles:
         self.damaged = 0
 
     def drain(self) -> list[Item]:
-        """New items of every file, oldest file first."""
+        """New items of every file, oldest file first; what supervisors saw comes last."""
         items: list[Item] = list(self._find())
-        for name in sorted(self._tails):
-            items += self._read(self._tails[name])
-        return items
+        deaths = self._read_all(lambda tail: tail.file.role == "supervisor")
+        items += self._read_all(lambda tail: tail.file.role != "supervisor")
+        # A process that died has written all it ever will: its last words come before the news of its death.
+        while deaths and (more := self._read_all(lambda tail: tail.file.role != "supervisor")):
+            items += more
+        return items + deaths
 
     def offsets(self) -> dict[str, int]:
         """How far each file has been read."""
@@ -136,6 +139,9 @@ class RecordFiles:
                 tail.chunk = min(_MOST_CHUNK, 8 * tail.chunk)
             at += found.consumed
         tail.chunk = _CHUNK
+
+    def _read_all(self, wanted: Callable[[_Tail], bool]) -> list[Item]:
+        return [i for name in sorted(self._tails) if wanted(self._tails[name]) for i in self._read(self._tails[name])]
 
     def _read(self, tail: _Tail) -> list[Item]:
         """What a file has gained, up to a bound; the rest waits for the next pass."""

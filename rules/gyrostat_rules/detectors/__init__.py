@@ -7,8 +7,8 @@ from gyrostat_rules.detectors.stall import Stall, stall
 
 DETECTORS: dict[str, Detector] = {
     "nonfinite": Detector(nonfinite, NonFinite, by_record=True),
-    "stall": Detector(stall, Stall),
-    "exit": Detector(exited, Exited),
+    "stall": Detector(stall, Stall, by_time=True),
+    "exit": Detector(exited, Exited, by_time=True),
 }
 
 __all__ = ["DETECTORS", "Detector", "Reading"]

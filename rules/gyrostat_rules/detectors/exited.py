@@ -15,7 +15,7 @@ class Exited(NamedTuple):
 def exited(params: Exited, state: State, moment: Moment) -> Iterator[Reading]:
     """One reading a process that died."""
     for process in state.processes.values():
-        if process.ended and not process.asked and process.ended not in ("bye", "exit 0"):
+        if process.died:
             labels = {"role": process.role, "rank": str(process.rank)}
             why = f"{process.role} {process.rank} ended with {process.ended} after step {process.last_step}"
             yield Reading(labels, 1.0, process.last_step + 1, why)

@@ -11,6 +11,7 @@ not an incident (the public case of a NaN that recovers by itself after one row 
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from gyrostat.wire import Record
@@ -18,10 +19,10 @@ from gyrostat.wire.messages import spell
 from gyrostat_rules import series
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.state import State, key_of
+from gyrostat_rules.state import State, Window, key_of
 
 POISON, MISSING, UNDEFINED = CLASSES = ("poison", "missing", "undefined")
-_SEEN_BEFORE = 3  # values a key must have shown before its absence means anything
+_SEEN_BEFORE = 3  # values a key must have shown before its absence means anything; their spacing says when it is due
 
 
 class NonFinite(NamedTuple):
@@ -37,40 +38,44 @@ def nonfinite(params: NonFinite, state: State, moment: Moment) -> Iterator[Readi
         found: dict[str, str] = {n: c for n, c in classify(record, state).items() if c in params.classes}
         if not found:
             continue
-        reason = _confirmation(record, state)
+        reason = _confirmation(record, state, moment)
         if params.confirmed and not reason:
             continue
         yield _reading(record, found, reason if params.confirmed else "", state)
 
 
 def _records(state: State, moment: Moment) -> Iterable[Record]:
-    """The moment's records; where it has none (a process died), the last word of each process."""
+    """The moment's records; where it has none, the last word of each process that died."""
     if moment.records:
         return moment.records
-    ended = [key for key, process in state.processes.items() if process.ended]
-    return [state.recent[key][-1] for key in ended if state.recent.get(key)]
-
-
-def is_poisoned(record: Record) -> bool:
-    """True where a poison value of the record is not finite. Fast: a finite sum has only finite terms."""
-    return not math.isfinite(sum(record.values.values())) and any(
-        not math.isfinite(v) and series.meaning(n) == series.POISON for n, v in record.values.items()
-    )
+    last = [(p, state.recent[key][-1]) for key, p in state.processes.items() if p.died and state.recent.get(key)]
+    return [record for process, record in last if record.incarnation == process.incarnation]
 
 
 def classify(record: Record, state: State) -> dict[str, str]:
-    """Each suspicious series of a record and its class."""
+    """Each suspicious series of a record and its class. Fast: a finite sum has only finite terms."""
     found = {}
     if not math.isfinite(sum(record.values.values())):
         found = {n: series.meaning(n) for n, v in record.values.items() if not math.isfinite(v)}
     if found:
         windows = state.windows.get(key_of(record.role, record.rank), {})
-        gone = (n for n, w in windows.items() if len(w.steps) >= _SEEN_BEFORE and n not in record.values)
+        gone = (n for n, w in windows.items() if n not in record.values and _is_due(w, record.step))
         found.update({n: MISSING for n in gone if series.meaning(n) == series.POISON})
     return found
 
 
-def _confirmation(record: Record, state: State) -> str:
+def _is_due(window: Window, step: int) -> bool:
+    """True where a series should have shown at ``step``: one that is told every tenth step is not missing in between."""
+    last = window.steps[-_SEEN_BEFORE:]
+    usual = max((b - a for a, b in pairwise(last)), default=0)
+    return len(last) == _SEEN_BEFORE and step - last[-1] >= max(usual, 1)
+
+
+def _is_suspect(record: Record, state: State) -> bool:
+    return bool({POISON, MISSING} & set(classify(record, state).values()))
+
+
+def _confirmation(record: Record, state: State, moment: Moment) -> str:
     """Why a poisoned record is more than one bad row, or ''."""
     key = key_of(record.role, record.rank)
     if record.values.get(series.PARAMS_FINITE, 1.0) == 0.0:
@@ -78,11 +83,10 @@ def _confirmation(record: Record, state: State) -> str:
     if record.values.get(series.STEP_APPLIED, 0.0) == 1.0:
         return "the optimizer step was applied"
     earlier = [r for r in state.recent.get(key, []) if r.step < record.step and r.segment == record.segment]
-    if earlier and is_poisoned(earlier[-1]):
+    if earlier and _is_suspect(earlier[-1], state):
         return "the record before it was not finite either"
-    process = state.processes.get(key)
-    if process is not None and process.ended and not process.asked:
-        return f"the process died on it ({process.ended})"
+    if not moment.records:
+        return f"the process died on it ({state.processes[key].ended})"
     return ""
 
 

@@ -22,7 +22,8 @@ class Reading(NamedTuple):
 
 class Detector(NamedTuple):
     """``read(params, state, moment)``. ``by_record`` ones look at records alone: they also run before a step is
-    complete, and what they found stays until the same process has said something better.
+    complete, and what they found stays until the same process has said something better. ``by_time`` ones look
+    at processes and time alone: they run once an input, when all of its news has been taken in.
 
     ``params`` is a NamedTuple class: the fields, types and defaults that a pack may give under ``with``.
     """
@@ -30,3 +31,4 @@ class Detector(NamedTuple):
     read: Callable[[Any, State, Moment], Iterable[Reading]]
     params: type
     by_record: bool = False
+    by_time: bool = False

@@ -11,13 +11,14 @@ Header, 56 bytes::
 """
 
 import struct
-import zlib
 from typing import NamedTuple
+from zlib import crc32
 
 MAGIC = b"GYRO"
 MAJOR = 1
 MINOR = 0
 HEADER = struct.Struct("<4sBBBBIIIIQqqII")
+_UNPROVEN = struct.Struct("<4sBBBBIIIIQqqI")  # the header before its own checksum is known
 _CRC = struct.Struct("<I")
 _CRC_AT = HEADER.size - _CRC.size
 MAX_BODY = 64 << 20  # a longer body is damage, not data
@@ -79,20 +80,30 @@ class Scan(NamedTuple):
     foreign: int
 
 
-def encode(frame: Frame, payload: bytes | memoryview = b"") -> bytearray:
+def encode(frame: Frame, payload: bytes | memoryview = b"") -> bytes:
     """Bytes of a frame; ``payload`` is appended to its body without a copy of its own beforehand."""
-    body = frame.body
-    crc = zlib.crc32(payload, zlib.crc32(body))
-    out = bytearray(
-        HEADER.pack(
-            MAGIC, MAJOR, MINOR, frame.kind, frame.role, frame.rank, frame.segment, frame.schema,
-            len(body) + len(payload), frame.sequence, frame.step, frame.time, crc, 0,
-        )
+    return pack(*frame, payload)
+
+
+def pack(
+    kind: int,
+    role: int,
+    rank: int,
+    segment: int,
+    schema: int,
+    sequence: int,
+    step: int,
+    time: int,
+    body: bytes,
+    payload: bytes | memoryview = b"",
+) -> bytes:
+    """``encode`` for the writer that has the fields loose; raises struct.error where one does not fit."""
+    crc = crc32(payload, crc32(body))
+    size = len(body) + len(payload)
+    head = _UNPROVEN.pack(
+        MAGIC, MAJOR, MINOR, kind, role, rank, segment, schema, size, sequence, step, time, crc
     )  # fmt: skip
-    _CRC.pack_into(out, _CRC_AT, zlib.crc32(memoryview(out)[:_CRC_AT]))
-    out += body
-    out += payload
-    return out
+    return b"".join((head, _CRC.pack(crc32(head)), body, payload))
 
 
 def scan(data: bytes) -> Scan:
@@ -115,7 +126,7 @@ def scan(data: bytes) -> Scan:
         if end > size and not _overtaken(data, at, head):
             break
         body = data[at + HEADER.size : end]
-        if end > size or zlib.crc32(body) != head[12]:
+        if end > size or crc32(body) != head[12]:
             nxt = _next_magic(data, at + 1)
             damaged += nxt - at
             at = nxt
@@ -130,7 +141,7 @@ def _header(data: bytes, at: int) -> tuple[int, ...] | None:
     if data[at : at + 4] != MAGIC:
         return None
     head = HEADER.unpack_from(data, at)
-    if zlib.crc32(memoryview(data)[at : at + _CRC_AT]) != head[13]:
+    if crc32(memoryview(data)[at : at + _CRC_AT]) != head[13]:
         return None
     return head if head[8] <= MAX_BODY else None
 

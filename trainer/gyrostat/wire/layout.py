@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 RUN_DIR = "GYROSTAT_RUN_DIR"  # environment: where the supervisor tells its child to write
 RUN_NAME = "GYROSTAT_RUN"
-_RECORD_FILE = re.compile(r"^([a-z]+)-(\d{5,10})-([0-9a-f]{8,32})\.(\d{3,9})$")
+_RECORD_FILE = r"([a-z]+)-(\d{5,10})-([0-9a-f]{8,32})\.(\d{3,9})"  # compiled when read: a trainer never does
 
 
 class RecordFile(NamedTuple):
@@ -32,7 +32,7 @@ class RecordFile(NamedTuple):
     @classmethod
     def parse(cls, name: str) -> "RecordFile | None":
         """Read a name; None where it is no record file's."""
-        found = _RECORD_FILE.match(name)
+        found = re.fullmatch(_RECORD_FILE, name, re.ASCII)
         return cls(found[1], int(found[2]), found[3], int(found[4])) if found else None
 
 

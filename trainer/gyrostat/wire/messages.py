@@ -5,17 +5,16 @@ a reader that guesses would lose the thing we are here for. Every ``decode`` rai
 what is wrong with a message; none trusts a length, a type or a depth.
 """
 
-import json
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-_T = TypeVar("_T")
-MAX_MESSAGE = 1 << 20
+from gyrostat.wire import fields
+from gyrostat.wire.fields import MAX_MESSAGE, MessageError, numbers, read_numbers, spell
 
-
-class MessageError(ValueError):
-    """A message that cannot be believed, with the reason."""
+__all__ = [
+    "MAX_MESSAGE", "Ack", "Directive", "Exit", "Hello", "KnobChange", "KnobState", "MessageError", "Resume",
+    "numbers", "read_numbers", "spell",
+]  # fmt: skip
 
 
 class KnobState(NamedTuple):
@@ -61,22 +60,28 @@ class Hello(NamedTuple):
     def encode(self) -> bytes:
         """JSON body of a Hello frame."""
         knobs = [{**k._asdict(), "value": None, **numbers({"value": k.value})} for k in self.knobs]
-        return _dump({**self._asdict(), "knobs": knobs})
+        return fields.dump({**self._asdict(), "knobs": knobs})
 
     @classmethod
     def decode(cls, body: bytes) -> "Hello":
         """Read a Hello frame's body; raises MessageError."""
-        return _read("hello", body, cls._from)
+        return fields.read("hello", body, cls._from)
 
     @classmethod
     def _from(cls, raw: dict[str, Any]) -> "Hello":
-        knobs = tuple(_knob(k) for k in _list(raw, "knobs"))
         return cls(
-            _text(raw, "run"), _text(raw, "role"), _whole(raw, "rank"), _whole(raw, "world"),
-            _text(raw, "incarnation"), _whole(raw, "segment"), _whole(raw, "pid"), knobs,
-            tuple(str(p) for p in _list(raw, "procedures")), _text(raw, "checkpoint_root"),
-            _whole(raw, "last_directive"),
-        )  # fmt: skip
+            run=fields.text(raw, "run"),
+            role=fields.text(raw, "role"),
+            rank=fields.whole(raw, "rank"),
+            world=fields.whole(raw, "world"),
+            incarnation=fields.text(raw, "incarnation"),
+            segment=fields.whole(raw, "segment"),
+            pid=fields.whole(raw, "pid"),
+            knobs=tuple(_knob(k) for k in fields.tables(raw, "knobs")),
+            procedures=tuple(fields.clean(str(p)) for p in fields.rows(raw, "procedures")),
+            checkpoint_root=fields.text(raw, "checkpoint_root"),
+            last_directive=fields.whole(raw, "last_directive"),
+        )
 
 
 class Directive(NamedTuple):
@@ -101,32 +106,32 @@ class Directive(NamedTuple):
 
     def encode(self) -> bytes:
         """JSON text of a directive file. The same directive gives the same bytes."""
-        return _dump({**self._asdict(), "knobs": [k._asdict() for k in self.knobs]})
+        return fields.dump({**self._asdict(), "knobs": [k._asdict() for k in self.knobs]})
 
     @classmethod
     def decode(cls, body: bytes) -> "Directive":
         """Read a directive file; raises MessageError."""
-        return _read("directive", body, cls._from)
+        return fields.read("directive", body, cls._from)
 
     @classmethod
     def _from(cls, raw: dict[str, Any]) -> "Directive":
-        knobs = tuple(
-            KnobChange(_text(k, "name"), _number(k, "expect"), _number(k, "value"), _whole(k, "undo_of"))
-            for k in _list(raw, "knobs")
-        )
-        arguments = raw.get("arguments") or {}
-        if not isinstance(arguments, dict):
-            raise MessageError("'arguments' must be a mapping")
         return cls(
-            _whole(raw, "number"), _text(raw, "run"), _text(raw, "role"), _text(raw, "incarnation"),
-            _whole(raw, "segment"), _text(raw, "action"), _number(raw, "expires_at"),
-            _whole(raw, "expires_step"), knobs, _text(raw, "procedure"), arguments, _text(raw, "reason"),
-        )  # fmt: skip
+            number=fields.whole(raw, "number"),
+            run=fields.text(raw, "run"),
+            role=fields.text(raw, "role"),
+            incarnation=fields.text(raw, "incarnation"),
+            segment=fields.whole(raw, "segment"),
+            action=fields.text(raw, "action"),
+            expires_at=fields.finite(raw, "expires_at"),
+            expires_step=fields.whole(raw, "expires_step"),
+            knobs=tuple(_change(k) for k in fields.tables(raw, "knobs")),
+            procedure=fields.text(raw, "procedure"),
+            arguments=fields.mapping(raw, "arguments"),
+            reason=fields.text(raw, "reason"),
+        )
 
 
-class Ack(NamedTuple):
-    """One rank's answer to a directive. ``result`` is applied, refused or failed; ``values`` are read back."""
-
+class _Answer(NamedTuple):
     number: int
     action: str
     result: str
@@ -135,29 +140,38 @@ class Ack(NamedTuple):
     values: Mapping[str, float] = {}
     detail: Mapping[str, Any] = {}
 
+
+class Ack(_Answer):
+    """One rank's answer to a directive. ``result`` is applied, refused or failed; ``values`` are read back."""
+
+    __slots__ = ()
     APPLIED = "applied"
     REFUSED = "refused"
     FAILED = "failed"
 
     def encode(self) -> bytes:
         """JSON body of an Ack frame."""
-        return _dump({**self._asdict(), **numbers(self.values, "values")})
+        return fields.dump({**self._asdict(), **numbers(self.values, "values")})
 
     @classmethod
     def decode(cls, body: bytes) -> "Ack":
         """Read an Ack frame's body; raises MessageError."""
-        return _read("ack", body, cls._from)
+        return fields.read("ack", body, cls._from)
 
     @classmethod
     def _from(cls, raw: dict[str, Any]) -> "Ack":
-        result = _text(raw, "result")
+        result = fields.text(raw, "result")
         if result not in (cls.APPLIED, cls.REFUSED, cls.FAILED):
             raise MessageError(f"'result' is {result!r}, not applied, refused or failed")
-        detail = raw.get("detail") or {}
         return cls(
-            _whole(raw, "number"), _text(raw, "action"), result, _whole(raw, "step"), _text(raw, "reason"),
-            read_numbers(raw, "values"), detail if isinstance(detail, dict) else {},
-        )  # fmt: skip
+            number=fields.whole(raw, "number"),
+            action=fields.text(raw, "action"),
+            result=result,
+            step=fields.whole(raw, "step"),
+            reason=fields.text(raw, "reason"),
+            values=read_numbers(raw, "values"),
+            detail=fields.mapping(raw, "detail"),
+        )
 
 
 class Exit(NamedTuple):
@@ -174,19 +188,22 @@ class Exit(NamedTuple):
 
     def encode(self) -> bytes:
         """JSON body of an Exit frame."""
-        return _dump(self._asdict())
+        return fields.dump(self._asdict())
 
     @classmethod
     def decode(cls, body: bytes) -> "Exit":
         """Read an Exit frame's body; raises MessageError."""
-        return _read("exit", body, cls._from)
+        return fields.read("exit", body, cls._from)
 
     @classmethod
     def _from(cls, raw: dict[str, Any]) -> "Exit":
         return cls(
-            _text(raw, "role"), _whole(raw, "rank"), _whole(raw, "pid"), _whole(raw, "status"),
-            bool(raw.get("asked")),
-        )  # fmt: skip
+            role=fields.text(raw, "role"),
+            rank=fields.whole(raw, "rank"),
+            pid=fields.whole(raw, "pid"),
+            status=fields.whole(raw, "status"),
+            asked=bool(raw.get("asked")),
+        )
 
 
 class Resume(NamedTuple):
@@ -208,119 +225,50 @@ class Resume(NamedTuple):
 
     def encode(self) -> bytes:
         """JSON text of ``resume.json``."""
-        return _dump({**self._asdict(), **numbers(self.knobs, "knobs")})
+        return fields.dump({**self._asdict(), **numbers(self.knobs, "knobs")})
 
     @classmethod
     def decode(cls, body: bytes) -> "Resume":
         """Read ``resume.json``; raises MessageError."""
-        return _read("resume", body, cls._from)
+        return fields.read("resume", body, cls._from)
 
     @classmethod
     def _from(cls, raw: dict[str, Any]) -> "Resume":
-        items = _list(raw, "pass_over")
+        items = fields.rows(raw, "pass_over")
         if not all(isinstance(i, int) and not isinstance(i, bool) for i in items):
             raise MessageError("'pass_over' must be whole numbers")
         return cls(
-            _whole(raw, "number"), _text(raw, "run"), _text(raw, "checkpoint"), _text(raw, "digest"),
-            _whole(raw, "step"), _number(raw, "expires_at"), read_numbers(raw, "knobs"), tuple(items),
-            _text(raw, "reason"),
-        )  # fmt: skip
+            number=fields.whole(raw, "number"),
+            run=fields.text(raw, "run"),
+            checkpoint=fields.text(raw, "checkpoint"),
+            digest=fields.text(raw, "digest"),
+            step=fields.whole(raw, "step"),
+            expires_at=fields.finite(raw, "expires_at"),
+            knobs=read_numbers(raw, "knobs"),
+            pass_over=tuple(items),
+            reason=fields.text(raw, "reason"),
+        )
 
 
-def numbers(values: Mapping[str, float], key: str = "") -> dict[str, Any]:
-    """``values`` for JSON: the finite ones as they are, the others null and named under ``nonfinite``.
-
-    With ``key`` the values stand under it and ``nonfinite`` beside it; without, they stand at the top.
-    """
-    shown = {k: (float(v) if math.isfinite(v) else None) for k, v in values.items()}
-    out: dict[str, Any] = {key: shown} if key else dict(shown)
-    if odd := {k: spell(v) for k, v in values.items() if not math.isfinite(v)}:
-        out["nonfinite"] = odd
-    return out
-
-
-def read_numbers(raw: Mapping[str, Any], key: str) -> dict[str, float]:
-    """What ``numbers(values, key)`` wrote; raises MessageError."""
-    shown, odd = raw.get(key) or {}, raw.get("nonfinite") or {}
-    if not isinstance(shown, dict) or not isinstance(odd, dict):
-        raise MessageError(f"'{key}' must be a mapping of numbers")
-    return {str(k): _value(odd.get(k) if v is None else v, str(k)) for k, v in shown.items()}
-
-
-def spell(value: float) -> str:
-    """``nan``, ``inf`` or ``-inf``; a finite number by its shortest form."""
-    return "nan" if value != value else repr(value)
-
-
-def _value(value: Any, name: str) -> float:
-    if isinstance(value, str) and value in ("nan", "inf", "-inf"):
-        return float(value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            pass
-    raise MessageError(f"'{name}' is {str(value)[:40]!r}, not a number")
-
-
-def _dump(raw: dict[str, Any]) -> bytes:
-    return json.dumps(raw, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
-
-
-def _read(what: str, body: bytes, build: Callable[[dict[str, Any]], _T]) -> _T:
-    if len(body) > MAX_MESSAGE:
-        raise MessageError(f"this {what} has {len(body)} bytes; {MAX_MESSAGE} is the most")
-    try:
-        raw = json.loads(body, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise MessageError(f"this {what} is not JSON: {error}") from None
-    if not isinstance(raw, dict):
-        raise MessageError(f"this {what} must be a mapping")
-    try:
-        return build(raw)
-    except MessageError as error:
-        raise MessageError(f"this {what}: {error}") from None
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _knob(raw: Any) -> KnobState:
-    if not isinstance(raw, dict):
-        raise MessageError("a knob must be a mapping")
+def _knob(raw: dict[str, Any]) -> KnobState:
     odd = raw.get("nonfinite")
     value = odd.get("value") if raw.get("value") is None and isinstance(odd, dict) else raw.get("value")
     return KnobState(
-        _text(raw, "name"), _value(value, "value"), _number(raw, "low"), _number(raw, "high"),
-        _optional(raw, "max_factor"), _optional(raw, "max_step"), _text(raw, "unit"), _text(raw, "doc"),
-    )  # fmt: skip
+        name=fields.text(raw, "name"),
+        value=fields.value(value, "value"),
+        low=fields.number(raw, "low"),
+        high=fields.number(raw, "high"),
+        max_factor=fields.optional(raw, "max_factor"),
+        max_step=fields.optional(raw, "max_step"),
+        unit=fields.text(raw, "unit"),
+        doc=fields.text(raw, "doc"),
+    )
 
 
-def _optional(raw: dict[str, Any], key: str) -> float | None:
-    return None if raw.get(key) is None else _number(raw, key)
-
-
-def _number(raw: dict[str, Any], key: str) -> float:
-    return _value(raw.get(key), key)
-
-
-def _whole(raw: dict[str, Any], key: str) -> int:
-    value = raw.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
-        raise MessageError(f"'{key}' is {str(value)[:40]!r}, not a whole number")
-    return value
-
-
-def _text(raw: dict[str, Any], key: str) -> str:
-    value = raw.get(key, "")
-    if not isinstance(value, str):
-        raise MessageError(f"'{key}' is {str(value)[:40]!r}, not text")
-    return value
-
-
-def _list(raw: dict[str, Any], key: str) -> list[Any]:
-    value = raw.get(key, [])
-    if not isinstance(value, list):
-        raise MessageError(f"'{key}' must be a list")
-    return value
+def _change(raw: dict[str, Any]) -> KnobChange:
+    return KnobChange(
+        name=fields.text(raw, "name"),
+        expect=fields.number(raw, "expect"),
+        value=fields.number(raw, "value"),
+        undo_of=fields.whole(raw, "undo_of"),
+    )

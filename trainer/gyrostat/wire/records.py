@@ -9,6 +9,7 @@ import json
 import struct
 from typing import NamedTuple
 
+from gyrostat.wire.fields import clean
 from gyrostat.wire.frames import Frame, Kind, Role
 
 MAX_COLUMNS = 1024
@@ -39,7 +40,7 @@ class Schema(NamedTuple):
         """Read a schema frame's body; raises ValueError on anything that is not one."""
         try:
             rows = json.loads(body)["columns"]
-            columns = tuple(Column(str(name)[:200], str(unit)[:40]) for name, unit in rows)
+            columns = tuple(Column(clean(str(name))[:200], clean(str(unit))[:40]) for name, unit in rows)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"schema {number} cannot be read: {error}") from None
         if len(columns) > MAX_COLUMNS:
@@ -63,8 +64,7 @@ class ExpertLoad(NamedTuple):
         """``(layer, loop, counts of each expert)`` for every layer and loop."""
         e = self.experts
         return [
-            (i // self.loops, i % self.loops, self.counts[i * e : (i + 1) * e])
-            for i in range(self.layers * self.loops)
+            (i // self.loops, i % self.loops, self.counts[i * e : (i + 1) * e]) for i in range(self.layers * self.loops)
         ]
 
 
