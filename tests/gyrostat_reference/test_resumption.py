@@ -51,7 +51,7 @@ def test_resume_json_is_obeyed(folder: Path) -> None:
     control = train(trainer, 2)
     assert (trainer.step, trainer.knobs.lr_scale) == (2, 0.5)
     assert trainer.data.place == (64, 64, frozenset({3, 5}))
-    assert not trainer.optimizer.state
+    assert trainer.optimizer.state  # moments that are older than the fault hold none of it
     assert (control.segment, control.last_directive) == (1, 7)
 
 

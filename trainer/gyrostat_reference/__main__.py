@@ -79,8 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     poison.add_argument("--poison-item", type=int, metavar="ID", help="this item's verifier divides by zero")
     poison.add_argument("--poison-at-step", type=_count, metavar="S", help="poison the first item of this step's batch")
     add("--guard", action=argparse.BooleanOptionalAction, default=False, help="skip steps that are not finite")
-    add("--patience", type=float, default=0.25, metavar="S",
-        help="seconds the sidecar has to answer a step that is not finite, before the next (default 0.25; 0: none)")  # fmt: skip
+    waits = "seconds the sidecar has to answer a step that is not finite, before the next (default 0.25)"
+    add("--patience", type=float, default=0.25, metavar="S", help=waits)
     add("--summary", type=Path, metavar="FILE", help="write what the run came to as JSON")
     add("--run-dir", metavar="DIR", help="where to say it all to the sidecar (default: GYROSTAT_RUN_DIR)")
     return parser
