@@ -2,10 +2,11 @@
 
     python benchmarks/emit.py [--quick] [--json]
 
-Emitters take turns; between two calls 4 MiB are copied, so that each finds cold caches as in training. Beside
-them stands the physical limit: packing the values and one ``write(2)``. Ratios are what counts: absolute times
-are this machine's. Exit status 1 where telling (record and Control.apply) costs more than half of
-prometheus_client, the peer that is always installed.
+Emitters take turns, in two conditions: warm, call after call; and cold, with 4 MiB copied before each call, as a
+trainer has done something else in between. Beside them stands the physical limit: packing the values and one
+``write(2)``. Ratios are what counts: absolute times are this machine's, at its idle share. Exit status 1 where
+telling (record and Control.apply) costs more than setting thirty gauges of prometheus_client, the one peer that
+is always installed, on a warm cache; ratios that fall short of the goals are listed.
 """
 
 import os
@@ -91,10 +92,10 @@ EMITTERS: dict[str, tuple[Callable[[Path], Emit], str]] = {
 }
 
 
-def measure(emitters: dict[str, Emit], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each call; the emitters take turns, each round in another order."""
+def measure(emitters: dict[str, Emit], rounds: int, copied: int) -> dict[str, dict[str, float]]:
+    """Quantiles of each emitter; they take turns, each round beginning with another one."""
     times: dict[str, list[float]] = {name: [] for name in emitters}
-    source, target = bytearray(4 << 20), bytearray(4 << 20)
+    source, target = bytearray(copied), bytearray(copied)
     names = list(emitters)
     for step in range(rounds):
         values = {name: step + i / 7 for i, name in enumerate(NAMES)}
@@ -103,37 +104,41 @@ def measure(emitters: dict[str, Emit], rounds: int) -> dict[str, list[float]]:
             began = time.perf_counter()
             emitters[name](step, values)
             times[name].append(time.perf_counter() - began)
-    return {name: measured[rounds // 10 :] for name, measured in times.items()}
+    return {name: quantiles(measured[rounds // 10 :]) for name, measured in times.items()}
+
+
+def rows_of(condition: str, found: dict[str, dict[str, float]]) -> list[dict[str, object]]:
+    ours = found["gyrostat"]["p50"]
+    rows: list[dict[str, object]] = []
+    for name in EMITTERS:
+        told: dict[str, object] = {"p50": "not installed"}
+        if name in found:
+            told = {**found[name], "x gyrostat": round(found[name]["p50"] / ours, 2)}
+        rows.append({"caches": condition, "emitter": name, **told})
+    return rows
 
 
 def main() -> int:
     asked = arguments(__doc__)
     present = {name: make for name, (make, package) in EMITTERS.items() if not package or find_spec(package)}
     base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    before = cpu_ticks()
+    rounds, before = 400 if asked.quick else 4000, cpu_ticks()
     with tempfile.TemporaryDirectory(dir=base) as folder:
         emitters = {}
         for name, make in present.items():
             own = Path(folder) / name.split(":")[0]
             own.mkdir(mode=0o700)
             emitters[name] = make(own)
-        times = measure(emitters, 400 if asked.quick else 4000)
-    ours = quantiles(times["gyrostat"])["p50"]
-    rows: list[dict[str, object]] = []
-    for name in EMITTERS:
-        found = quantiles(times[name]) if name in times else {"p50": "not installed"}
-        ratio = {"x gyrostat": round(found["p50"] / ours, 2)} if name in times else {}  # type: ignore[operator]
-        rows.append({"emitter": name, **found, **ratio})
-    ratios = {name: round(quantiles(times[name])["p50"] / ours, 2) for name in GOALS if name in times}
-    short = {name: ratio for name, ratio in ratios.items() if ratio < GOALS[name]}
+        warm, cold = measure(emitters, 4 * rounds, 0), measure(emitters, rounds, 4 << 20)
+    ratios = {name: round(warm[name]["p50"] / warm["gyrostat"]["p50"], 2) for name in GOALS if name in warm}
     result = {
         "unit": "microseconds a step of 30 scalars",
-        "goals": {name: f"{GOALS[name]:g}x" for name in ratios},
-        "short of": short,
+        "goals (warm)": {name: f"{GOALS[name]:g}x gyrostat" for name in ratios},
+        "short of": {name: ratio for name, ratio in ratios.items() if ratio < GOALS[name]},
         "idle share": idle_share(before, cpu_ticks()),
     }
-    show("emit", rows, result, asked.json)
-    return 1 if "prometheus_client" in short else 0
+    show("emit", rows_of("warm", warm) + rows_of("cold", cold), result, asked.json)
+    return 1 if ratios["prometheus_client"] < 1 else 0
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def ways(folder: str, tensors: int) -> dict[str, Callable[[], object]]:
     """What is compared, each as one step of a trainer with ``tensors`` gradients and thirty scalars."""
     gradients = [torch.randn(10, 10) for _ in range(tensors)]
     scalars = {f"series_{i}": gradients[0][i // 10, i % 10] for i in range(30)}
-    floats = {name: 0.5 for name in scalars}
+    floats = dict.fromkeys(scalars, 0.5)
     load = torch.ones(4, 8, dtype=torch.int32)
     telemetry, guard = Telemetry(folder), StepGuard()
     control = Control(telemetry, [Knob("lr", lambda: 1.0, lambda value: None, 0.0, 2.0)])

@@ -79,16 +79,16 @@ class Stream:
             else:
                 self._sequence = before
 
-    def _begin_part(self) -> None:
-        """A new part's reader needs Hello and schema again."""
-        self._part = self.file.part
-        self._said_hello, self._said_schema = b"", -1
-
     def drop(self, fault: str) -> None:
         """Count a frame that is lost and use its number up; '' leaves it to the file to say why."""
         self.dropped += 1
         self._sequence += 1
         self.fault = fault
+
+    def _begin_part(self) -> None:
+        """A new part's reader needs Hello and schema again."""
+        self._part = self.file.part
+        self._said_hello, self._said_schema = b"", -1
 
     def _introduction(self, kind: int, now: int, segment: int) -> bytes:
         """Hello, and for a record the schema, where this part's reader lacks them."""

@@ -24,12 +24,12 @@ from gyrostat.wire.messages import Ack, Exit, Hello, KnobState
 
 _are_plain = PLAIN.issuperset
 _LATE_MOST = 8  # records waiting for their device copies; one more is dropped and counted
-_LOCK_SECONDS = 0.05
+_LOCK_SECONDS, _HELD_UP_MOST = 0.05, 20  # so often in a row, and telemetry is off
 _CLOSE_SECONDS = 1.0
 
 
 class Counts(NamedTuple):
-    """What became of the records so far. ``fault`` says in words why the last one was not written, or ''."""
+    """What became of records and answers so far. ``fault`` says in words why the last one was not written, or ''."""
 
     written: int
     dropped: int
@@ -91,7 +91,7 @@ class Telemetry:
             return
         try:
             if not self._lock.acquire(False) and not self._lock.acquire(True, _LOCK_SECONDS):
-                self._lost.append("another thread held telemetry up")
+                self._held_up()
                 return
             try:
                 if expert_load is None and not self._lost and not self._late and _are_plain(map(type, values.values())):
@@ -122,6 +122,8 @@ class Telemetry:
     @property
     def counts(self) -> Counts:
         """What became of the records so far."""
+        if self._pid != getpid():
+            self._file.forget()
         lost = list(self._lost)
         return Counts(
             written=self._stream.written,
@@ -199,6 +201,12 @@ class Telemetry:
         self._stream.write(Kind.BYE, -1, time_ns(), self.segment, b"")
         self._file.close()
 
+    def _held_up(self) -> None:
+        """Count a record that did not get the lock; a thread that never gives it back must not cost 50 ms a step."""
+        self._lost.append("another thread held telemetry up")
+        if len(self._lost) >= _HELD_UP_MOST:
+            self._enabled = False
+
     def _own_up(self) -> None:
         while self._lost:
             self._stream.drop(self._lost.pop(0))
@@ -208,7 +216,7 @@ class Telemetry:
             return
         try:
             if not self._lock.acquire(True, _LOCK_SECONDS):
-                self._lost.append("another thread held telemetry up")
+                self._held_up()
                 return
             try:
                 act()
