@@ -7,7 +7,7 @@ It never waits: ``service`` sleeps between passes. What it cannot write down it 
 fails ends the pass with TemporaryError or JournalError, and the next pass begins again from the journal.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from gyrostat.wire import Hello, RunDirectory
@@ -29,6 +29,8 @@ from gyrostat_rules.inputs import (
     Input,
     Item,
     Pack,
+    SourceState,
+    SourceWord,
     Tick,
     Verb,
 )
@@ -36,6 +38,7 @@ from gyrostat_rules.ledger import facts
 from gyrostat_rules.remedies import NEEDS_APPROVAL
 
 _MAY_END_THE_POD = ("restart", "stop")
+_FACTS_OF_A_RUN = ("jumped", "released")
 
 
 class Checkpoints(Protocol):
@@ -65,7 +68,8 @@ class Agent:
         self._commands = CommandFiles(run)
         self.journal, self.engine, self._fresh, distrust = recover(run)
         self._records = RecordFiles(run, self.journal.offsets())
-        self._ledger_due = False
+        self._ledger_due = True  # the last agent may have died between its journal and its ledger
+        self._ledger_fault = self._ledger_fault_told = ""
         self._unsaved = 0
         self._next_tick = 0.0
         self._root = ""
@@ -82,7 +86,7 @@ class Agent:
             failpoints.reach("batch.drained")
             if self._fresh:
                 self._read_ledger(items, now)
-            self._take(Batch(now, tuple(items)))
+            self._take(Batch(now, tuple(items)), self._records.offsets())
             self.taken += items
             self._records.sweep()
         self._obey(now)
@@ -90,7 +94,7 @@ class Agent:
             self._next_tick = now + self._settings.tick_seconds
             self._checkpoints.poll()
             self._take(Tick(now))
-            self._tidy()
+            self._tidy(now)
         return bool(items)
 
     @property
@@ -131,7 +135,7 @@ class Agent:
         self._take(Command(now, Verb.CONFIGURE, words))
         if distrust:
             self._take(Command(now, Verb.DISTRUST, {"reason": distrust}))
-        if failed := settle(self.engine, self._directives, now):
+        if self._keep_facts() and (failed := settle(self.engine, self._directives, now)):
             self._take(Batch(now, tuple(failed)))
         failpoints.reach("settled")
 
@@ -156,18 +160,24 @@ class Agent:
         items += self._checkpoints.drain()
         return items
 
-    def _take(self, given: Input) -> None:
-        """Decide, commit, carry out. What could not be delivered is news of its own."""
+    def _take(self, given: Input, offsets: Mapping[str, int] | None = None) -> None:
+        """Decide, commit, carry out. What could not be delivered is news of its own.
+
+        ``offsets`` go with the batch that was read up to them: committed with anything before it, a crash in
+        between would lose what was read.
+        """
         entries = self.engine.feed(given)
         if not self.engine.changed:
             return
         failpoints.reach("batch.decided")
         sent = [e for e in entries if "orders" in e.data]
-        self.journal.commit(given, entries, self._records.offsets(), sync=any(map(_irreversible, sent)))
+        self.journal.commit(given, entries, offsets or {}, sync=any(map(_irreversible, sent)))
         failpoints.reach("turn.committed")
         self.entries += entries
         self.turns += 1
         self._unsaved += 1
+        self._ledger_due = self._ledger_due or any(map(_must_outlive_the_pod, entries))
+        self._keep_facts()
         failed = [f for e in sent for f in self._carry_out(e)]
         self._look_for_root()
         if failed:
@@ -175,7 +185,6 @@ class Agent:
 
     def _carry_out(self, entry: Entry) -> list[Item]:
         """Do what an intent says; what stands in its way comes back as news."""
-        self._ledger_due = True
         if target := entry.data.get("target"):
             seen = self._checkpoints.recheck(target["path"], target["digest"])
             if seen.fit == Fit.UNFIT:
@@ -205,11 +214,15 @@ class Agent:
 
     # -- tidy up --------------------------------------------------------------------------------------
 
-    def _tidy(self) -> None:
+    def _tidy(self, now: float) -> None:
         if self._unsaved >= self._settings.snapshot_turns:
             self._save_snapshot()
-        if self._ledger_due:
-            self._write_ledger()
+        self._keep_facts()
+        if self._ledger_fault != self._ledger_fault_told:
+            self._ledger_fault_told = self._ledger_fault
+            word = SourceWord.DAMAGED if self._ledger_fault else SourceWord.FRESH
+            said = SourceState("ledger", word, self._ledger_fault or "the ledger is written again")
+            self._take(Batch(now, (said,)))
 
     def _save_snapshot(self) -> None:
         if self._unsaved:
@@ -218,12 +231,27 @@ class Agent:
             self._unsaved = 0
             failpoints.reach("snapshot.saved")
 
+    def _keep_facts(self) -> bool:
+        """Write the ledger where it is due; False where that failed: said by ``_tidy``, and tried again there."""
+        try:
+            self._write_ledger()
+        except TemporaryError as error:
+            self._ledger_fault = str(error)
+            return False
+        self._ledger_fault = ""
+        return True
+
     def _write_ledger(self) -> None:
-        """The few facts that must outlive the pod, beside the checkpoints."""
-        trainer = self.engine.state.trainer()
-        if trainer is not None and trainer.root and self._ledger_due:
-            ledgerfile.write(trainer.root, facts(self.engine.state), self.journal.head())
+        """The few facts that must outlive the pod, beside the checkpoints. One that is not believed is left alone."""
+        state = self.engine.state
+        trainer = state.trainer()
+        if self._ledger_due and trainer is not None and trainer.root and not state.settings.distrust:
+            ledgerfile.write(trainer.root, facts(state), self.journal.head())
             self._ledger_due = False
+
+
+def _must_outlive_the_pod(entry: Entry) -> bool:
+    return entry.kind in (EntryKind.INCIDENT, EntryKind.ACTION, EntryKind.COMMAND) or entry.state in _FACTS_OF_A_RUN
 
 
 def _irreversible(entry: Entry) -> bool:

@@ -36,12 +36,20 @@ def recover(run: RunDirectory) -> Recovered:
     except (DistrustError, JournalError, ValueError, TypeError) as error:
         engine, distrust = Engine(), distrust or str(error)
     engine.state.turn = verdict.turns  # entries are numbered by turn, and no number comes twice
-    return Recovered(journal, engine, verdict.turns == 0, distrust)
+    trainer = engine.state.trainer()
+    # By what is known and not by the number of turns: an agent that died before the first Hello has read no ledger.
+    fresh = not distrust and (trainer is None or not trainer.incarnation)
+    return Recovered(journal, engine, fresh, distrust)
 
 
 def settle(engine: Engine, directives: DirectiveFiles, now: float) -> list[Delivery]:
-    """Carry out again, by name, every intent that has no answer and is still valid. What is there already, is."""
+    """Carry out again, by name, every intent that has no answer and is still valid. What is there already, is.
+
+    Not where people have said meanwhile that nothing is to be done: such an intent runs out unanswered.
+    """
     failed = []
+    if engine.state.settings.mode != "act" or engine.state.settings.distrust:
+        return []
     for _, action in in_flight(engine.state):
         if now < action.expires_at and action.orders:
             failed.append(directives.carry_out(action.id, action.orders))

@@ -25,13 +25,16 @@ def die(agent: AgentProcess, now: float) -> None:
 def test_pauses_grow_and_start_anew() -> None:
     """1 s, doubled at each death up to a minute; an agent that lived for a minute begins with 1 s again."""
     said: list[str] = []
-    kept, now, pauses = agent(SLEEPER, said), 0.0, []
+    kept, now = agent(SLEEPER, said), 0.0
+    pauses: list[int] = []
     for _ in range(8):
         kept.tend(now)
         die(kept, now)
-        pause = next(p for p in range(1, 100) if (kept.tend(now + p), kept.pid)[1])
-        pauses.append(pause)
-        now += pause
+        pauses.append(0)
+        while not kept.pid:
+            pauses[-1] += 1
+            kept.tend(now + pauses[-1])
+        now += pauses[-1]
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
     die(kept, now + 61.0)
     assert said[-1].endswith("in 1 s, the trainer goes on") and len(said) == 9

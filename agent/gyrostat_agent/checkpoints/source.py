@@ -15,6 +15,7 @@ from typing import NamedTuple
 from gyrostat_agent.checkpoints.reference import (
     CheckpointError,
     Limits,
+    Manifest,
     Stamp,
     find,
     measure,
@@ -37,6 +38,7 @@ class Known(NamedTuple):
 
     stamp: Stamp
     verdict: CheckpointSeen | None = None
+    manifest: Manifest | None = None  # kept, so that a recheck need not read it while its stamp is the same
 
 
 class CheckpointSource:
@@ -84,11 +86,9 @@ class CheckpointSource:
         path = os.path.abspath(path)
         known = self._known.get(path)
         verdict = known.verdict if known else None
-        if known and verdict and verdict.digest == digest and stamp(path) == known.stamp:
-            return verdict  # the manifest lies there untouched: a look that costs the directive microseconds
         try:
             with opened_folder(path) as folder:
-                manifest = read_manifest(folder, _LIMITS)
+                manifest = _untouched(path, known) or read_manifest(folder, _LIMITS)
                 problems = measure(folder, manifest)
         except CheckpointError as error:
             return _spoiled(verdict, str(error)) if verdict else unread(path, str(error))
@@ -142,8 +142,23 @@ class CheckpointSource:
         del self._asked[path]
         if path not in self._known:
             return False
-        self._known[path] = self._known[path]._replace(verdict=verdict)
+        manifest = None if verdict.fit == Fit.UNFIT else _manifest(path, verdict.digest)
+        self._known[path] = self._known[path]._replace(verdict=verdict, manifest=manifest)
         return True
+
+
+def _untouched(path: str, known: Known | None) -> Manifest | None:
+    return known.manifest if known and known.manifest and stamp(path) == known.stamp else None
+
+
+def _manifest(path: str, digest: str) -> Manifest | None:
+    """The manifest at ``path`` where it is the one that was verified."""
+    try:
+        with opened_folder(path) as folder:
+            manifest = read_manifest(folder, _LIMITS)
+    except CheckpointError:
+        return None
+    return manifest if manifest.digest == digest else None
 
 
 def _spoiled(verdict: CheckpointSeen, why: str) -> CheckpointSeen:

@@ -12,7 +12,7 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
-# Not "opened" and "closed": a look opens the root itself, and would be followed by another look for ever.
+# Not "opened", "modified" and "closed": a file that is written to in the root would cause a look at every line.
 _TELLING = frozenset({"created", "moved", "deleted"})
 
 

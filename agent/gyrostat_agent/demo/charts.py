@@ -14,10 +14,10 @@ from gyrostat_agent.demo.course import Course, Point
 from gyrostat_agent.demo.scenarios import CLEAN, TREATED, UNTREATED
 from gyrostat_agent.demo.strokes import span_of
 
-WIDTH, HEIGHT = 760, 210
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 56, 26
+WIDTH, PLOT = 760, 130  # user units; above the plot a row for each name that would lie on another
+_LEFT, _RIGHT, _BOTTOM = 52, 12, 26
 _TICKS, _STEP_TICKS = 5, 6
-_LABEL_ROWS, _ROW = 4, 12
+_ROW, _LETTER = 12, 6.2  # height of a row of names, width of a letter
 _TINY = 1e-9  # what is not positive stands at the bottom of a log scale
 _ORDER = (TREATED, CLEAN, UNTREATED)  # the dashed ones on top: up to the fault they are the same line
 
@@ -47,33 +47,41 @@ CHARTS = (
 
 
 class _Frame(NamedTuple):
-    """Where a value lies on the picture."""
+    """Where a value lies on the picture; the plot begins at ``top``."""
 
     steps: int
+    top: float
     low: float
     high: float
     log: bool
 
     def x(self, step: float) -> float:
-        return _LEFT + (WIDTH - _LEFT - _RIGHT) * step / max(1, self.steps)
+        return _x(step, self.steps)
 
     def y(self, value: float) -> float:
         scaled = math.log10(max(value, _TINY)) if self.log else value
         share = (scaled - self.low) / (self.high - self.low)
-        return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1.0 - min(1.0, max(0.0, share)))
+        return self.top + PLOT * (1.0 - min(1.0, max(0.0, share)))
+
+    @property
+    def foot(self) -> float:
+        return self.top + PLOT
 
 
 def draw(chart: Chart, comparison: Comparison) -> str:
     """One chart as an ``<svg>`` element."""
     courses = {name: comparison.results[name].course for name in _ORDER}
-    frame = _frame(chart, courses.values(), comparison.steps)
+    placed = _in_rows(marks(comparison), comparison.steps)
+    top = 10.0 + _ROW * (1 + max(row for row, _ in placed))
+    frame = _frame(chart, courses.values(), comparison.steps, top)
     parts = [
         *_axes(frame),
-        *_marks(frame, marks(comparison)),
+        *_marks(frame, placed),
         *(part for name, course in courses.items() for part in _course(frame, chart, name, course)),
     ]
     label = escape(f"{chart.title} of the clean, the untreated and the treated run by step")
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    box = f"0 0 {WIDTH} {frame.foot + _BOTTOM:.0f}"
+    return f'<svg viewBox="{box}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
 def marks(comparison: Comparison) -> list[Mark]:
@@ -85,16 +93,36 @@ def marks(comparison: Comparison) -> list[Mark]:
         if case.resolved_step >= 0:
             found.append(Mark(case.resolved_step, "resolved", "resolved"))
     untreated = comparison.results[UNTREATED]
-    return [*found, Mark(untreated.course.step, "died", "untreated died after")] if untreated.died else found
+    return [*found, Mark(untreated.course.step, "died", "untreated died")] if untreated.died else found
 
 
-def _frame(chart: Chart, courses: Iterable[Course], steps: int) -> _Frame:
+def _x(step: float, steps: int) -> float:
+    return _LEFT + (WIDTH - _LEFT - _RIGHT) * step / steps
+
+
+def _in_rows(found: Sequence[Mark], steps: int) -> list[tuple[int, Mark]]:
+    """Each mark with the first row in which its name lies on no other's."""
+    ends: list[float] = []
+    placed = []
+    for mark in sorted(found, key=lambda m: m.step):
+        x = _x(mark.step, steps)
+        row = next((i for i, end in enumerate(ends) if end < x), len(ends))
+        ends[row : row + 1] = [x + _LETTER * len(_name(mark)) + 8]
+        placed.append((row, mark))
+    return placed
+
+
+def _name(mark: Mark) -> str:
+    return f"{mark.text} {mark.step}"
+
+
+def _frame(chart: Chart, courses: Iterable[Course], steps: int, top: float) -> _Frame:
     values = [v for course in courses for p in _all_points(course) if math.isfinite(v := chart.read(p))]
     if chart.log:
         low, high = span_of([math.log10(max(v, _TINY)) for v in values])
-        return _Frame(steps, math.floor(low), math.ceil(high + 0.01), True)
+        return _Frame(steps, top, math.floor(low), math.ceil(high + 0.01), True)
     low, high = span_of([0.0, *values])
-    return _Frame(steps, low, max(1.0, high), False)
+    return _Frame(steps, top, low, max(1.0, high), False)
 
 
 def _all_points(course: Course) -> list[Point]:
@@ -108,7 +136,7 @@ def _axes(frame: _Frame) -> Iterator[str]:
         yield f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.6g}</text>'
     for at in _ticks(0.0, frame.steps, _STEP_TICKS, 1.0):
-        yield f'<text class="tick" x="{frame.x(at):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{at:g}</text>'
+        yield f'<text class="tick" x="{frame.x(at):.1f}" y="{frame.foot + 18:.0f}" text-anchor="middle">{at:g}</text>'
 
 
 def _ticks(low: float, high: float, most: int, least_apart: float) -> list[float]:
@@ -120,12 +148,11 @@ def _ticks(low: float, high: float, most: int, least_apart: float) -> list[float
     return [i * apart for i in range(first, last + 1)]
 
 
-def _marks(frame: _Frame, found: Sequence[Mark]) -> Iterator[str]:
-    """Lines with their names above, a row lower each, for they stand close together."""
-    for i, mark in enumerate(found):
-        x, y = frame.x(mark.step), _ROW * (1 + i % _LABEL_ROWS)
-        yield f'<line class="mark {mark.kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{HEIGHT - _BOTTOM}"/>'
-        yield f'<text class="name {mark.kind}" x="{x + 3:.1f}" y="{y}">{escape(mark.text)} {mark.step}</text>'
+def _marks(frame: _Frame, placed: Sequence[tuple[int, Mark]]) -> Iterator[str]:
+    for row, mark in placed:
+        x, y = frame.x(mark.step), _ROW * (1 + row)
+        yield f'<line class="mark {mark.kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 8}" y2="{frame.foot:.0f}"/>'
+        yield f'<text class="name {mark.kind}" x="{x + 3:.1f}" y="{y}">{escape(_name(mark))}</text>'
 
 
 def _course(frame: _Frame, chart: Chart, name: str, course: Course) -> Iterator[str]:
@@ -134,9 +161,9 @@ def _course(frame: _Frame, chart: Chart, name: str, course: Course) -> Iterator[
     yield from _line(frame, chart, name, course.points)
     for point in _all_points(course):
         if not math.isfinite(value := chart.read(point)):
-            x = frame.x(point.step)
+            cross = f"M{frame.x(point.step) - 4:.1f} {frame.top - 4:.0f}l8 8m0 -8l-8 8"
             title = escape(f"{name}, step {point.step}: {value}")
-            yield f'<path class="odd {name}" d="M{x - 4:.1f} {_TOP - 4}l8 8m0 -8l-8 8"><title>{title}</title></path>'
+            yield f'<path class="odd {name}" d="{cross}"><title>{title}</title></path>'
 
 
 def _line(frame: _Frame, chart: Chart, style: str, points: Sequence[Point]) -> Iterator[str]:

@@ -48,9 +48,12 @@ class Child:
         if self.status is not None:
             return
         self._signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             self._process.wait(_END_SECONDS)
-        self._signal(signal.SIGKILL)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:  # a second Ctrl-C must not save it
+            self._signal(signal.SIGKILL)
         self._process.wait()
 
     def last_words(self) -> str:

@@ -102,7 +102,7 @@ def _treated(comparison: Comparison) -> str:
         clean = _reward(comparison.results[CLEAN])
         return (
             f"Mended: {done}, and the run reached step {course.step} at reward {_reward(comparison.treated)}"
-            f" (clean {clean}, {course.lost} steps lost)"
+            f" (clean {clean}; steps lost: {course.lost})"
         )
     if died:
         return f"Not mended: with the sidecar the run still died: {died}"

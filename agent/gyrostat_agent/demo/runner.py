@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import json
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
@@ -71,13 +72,13 @@ def run_demo(
     try:
         with _interruptible():
             parts = _parts(scenario, seeds, out, steps)
-            shown = []
+            shown: list[Comparison] = []
             for part in parts:
                 folders.append(part.folder)
-                shown.append(_show(console, part, steps))
+                shown.append(_show(console, part, steps, _baselines_of(part.seed, shown)))
                 _write_json(json_path, shown)
     except DemoError as error:
-        console.print(f"gyrostat demo: {error}", soft_wrap=True)
+        print(f"gyrostat demo: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
         where = folders[-1] if folders else "nowhere"
@@ -98,12 +99,20 @@ def _parts(scenario: str, seeds: int, out: str | None, steps: int) -> list[Part]
     return [Part(one, seed, folder_of(one, seed, out, len(wanted) == 1)) for one, seed in wanted]
 
 
-def _show(console: Console, part: Part, steps: int) -> Comparison:
+def _baselines_of(seed: int, shown: Sequence[Comparison]) -> dict[str, Result]:
+    """The clean and the untreated run of a seed, where a scenario before has had them: they are the same command."""
+    before = [one.results for one in shown if one.seed == seed]
+    return {name: before[0][name] for name in (CLEAN, UNTREATED)} if before else {}
+
+
+def _show(console: Console, part: Part, steps: int, baselines: dict[str, Result]) -> Comparison:
     """One scenario and seed on the terminal; the report is written."""
     layouts = prepare(part.folder)
     _introduce(console, part, steps)
-    results = _run_baselines(console, part, layouts, steps)
-    results |= _run_treated(console, part, layouts, steps)
+    if baselines:
+        console.print("Clean and untreated are the runs that this seed had in the scenario before.")
+    results = baselines or _run_baselines(console, part, layouts, steps)
+    results = {**results, **_run_treated(console, part, layouts, steps)}
     shown = Comparison(part.scenario, part.seed, steps, fault_step(steps), results)
     console.print()
     comparison.show(console, shown)

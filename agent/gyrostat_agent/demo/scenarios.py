@@ -13,16 +13,21 @@ from gyrostat_agent.demo.errors import DemoError
 CLEAN, UNTREATED, TREATED = RUNS = ("clean", "untreated", "treated")
 STEPS, FEWEST_STEPS = 60, 30
 ALL = "all"
+_PATIENCE = 1.0  # the sidecar answers within milliseconds; a machine that is busy with other things may need more
 _FAULT_AT = 0.35  # of the steps: late enough for certified checkpoints, early enough to show what follows
 
 
 class Scenario(NamedTuple):
-    """A fault. ``guard``: whether the treated trainer skips steps that are not finite (StepGuard)."""
+    """A fault. ``guard``: whether the treated trainer skips steps that are not finite (StepGuard).
+
+    ``patience``: seconds that it gives the sidecar after such a step, before the next; it goes on once answered.
+    """
 
     name: str
     title: str
     story: str
     guard: bool
+    patience: float
 
 
 SCENARIOS = {
@@ -34,6 +39,7 @@ SCENARIOS = {
             "One item's verifier divides by zero, so its reward is infinite and the loss is not finite. The guard"
             " skips the step and the same batch comes again; the sidecar has the item passed over.",
             guard=True,
+            patience=_PATIENCE,
         ),
         Scenario(
             "nan_applied",
@@ -42,6 +48,16 @@ SCENARIOS = {
             " weights are destroyed, and the sidecar has the run go back to a certified checkpoint, the item"
             " passed over.",
             guard=False,
+            patience=_PATIENCE,
+        ),
+        Scenario(
+            "nan_crash",
+            "one poisoned item in the data; no step guard, and the trainer dies of the NaN at once",
+            "One item's verifier divides by zero, so its reward is infinite. Nothing skips the step, and the trainer"
+            " dies before it could obey anybody: the sidecar has it started anew from a certified checkpoint, the"
+            " item passed over.",
+            guard=False,
+            patience=0.0,
         ),
     )
 }
@@ -94,10 +110,12 @@ def command(scenario: Scenario, run: str, layout: Layout, steps: int, seed: int)
         "--checkpoints", str(layout.checkpoints), "--checkpoint-every", "5",
         "--summary", str(layout.summary), "--run-dir", str(layout.run_dir),
     ]  # fmt: skip
+    treated = run == TREATED
+    trainer += ["--guard" if treated and scenario.guard else "--no-guard"]
+    trainer += ["--patience", str(scenario.patience if treated else 0.0)]
     if run != CLEAN:
         trainer += ["--poison-at-step", str(fault_step(steps))]
-    trainer += ["--guard" if run == TREATED and scenario.guard else "--no-guard"]
-    return [*_sidecar(layout), *trainer] if run == TREATED else trainer
+    return [*_sidecar(layout), *trainer] if treated else trainer
 
 
 def _sidecar(layout: Layout) -> list[str]:

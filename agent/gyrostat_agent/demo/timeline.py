@@ -73,6 +73,8 @@ class Timeline:
         bar = strokes.bar(self._strokes, course.step / self._steps, 30)
         checkpoint = f", checkpoint {course.checkpoint} verified" if course.checkpoint >= 0 else ""
         seconds = time.monotonic() - self._began
+        if not course.points:
+            return Text(f" the trainer is starting {seconds:3.0f} s")
         return Text(f" step {course.step:>3} of {self._steps} {bar} {seconds:3.0f} s{checkpoint}", no_wrap=True)
 
 

@@ -46,6 +46,7 @@ class _Tail:
     damaged: int = 0
     unknown: int = 0
     foreign: int = 0
+    at_end: bool = False
     schemas: dict[int, tuple[Schema, struct.Struct]] = field(default_factory=dict)
 
 
@@ -84,7 +85,10 @@ class RecordFiles:
             newest[key] = max(newest.get(key, ("", -1)), (tail.file.incarnation, tail.file.part))
         for name, tail in list(self._tails.items()):
             key = (tail.file.role, tail.file.rank)
-            if (tail.file.incarnation, tail.file.part) < newest[key] and tail.offset >= os.fstat(tail.fd).st_size:
+            followed = (tail.file.incarnation, tail.file.part) < newest[key]
+            # Of a life that is over, a torn last frame is never completed: what is whole has been read.
+            over = tail.at_end and tail.file.incarnation < newest[key][0]
+            if followed and (over or tail.offset >= os.fstat(tail.fd).st_size):
                 self._drop(name)
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(self._folder, name))
@@ -132,7 +136,7 @@ class RecordFiles:
             for frame in found.frames:
                 if frame.kind == Kind.SCHEMA:
                     self._take_schema(tail, frame)
-                self._sequences[(tail.file.role, tail.file.rank, tail.file.incarnation)] = frame.sequence
+                self._sequences[_writer(tail)] = frame.sequence
             if not found.consumed:
                 if tail.chunk >= _MOST_CHUNK or upto - at <= tail.chunk:
                     break
@@ -146,7 +150,7 @@ class RecordFiles:
     def _read(self, tail: _Tail) -> list[Item]:
         """What a file has gained, up to a bound; the rest waits for the next pass."""
         items: list[Item] = []
-        began = tail.offset
+        began, tail.at_end = tail.offset, False
         while tail.offset - began < _BATCH:
             data = os.pread(tail.fd, tail.chunk, tail.offset)
             if not data and tail.offset and os.fstat(tail.fd).st_size < tail.offset:
@@ -156,6 +160,7 @@ class RecordFiles:
                 tail.offset = 0
                 continue
             if not data or tail.foreign:
+                tail.at_end = True
                 break
             found = scan(data)
             items += self._take(tail, found.frames)
@@ -165,12 +170,15 @@ class RecordFiles:
                 tail.chunk = min(_MOST_CHUNK, 8 * tail.chunk)  # one frame larger than the chunk
                 continue
             if len(data) < tail.chunk or not found.consumed:
+                tail.at_end = True
                 break
         return items
 
     def _take(self, tail: _Tail, frames: list[Frame]) -> list[Item]:
         items: list[Item] = []
         for frame in frames:
+            if frame.sequence <= self._sequences.get(_writer(tail), 0) and frame.kind != Kind.SCHEMA:
+                continue  # read before: the file was cut short or copied over, and nothing is said twice
             items += self._count_gap(tail, frame)
             if (frame.rank, Role.name(frame.role)) != (tail.file.rank, tail.file.role):
                 self.damaged += 1
@@ -218,7 +226,7 @@ class RecordFiles:
 
     def _count_gap(self, tail: _Tail, frame: Frame) -> list[Item]:
         """A jump of the sequence is what the writer could not write, or what somebody took away."""
-        key = (tail.file.role, tail.file.rank, tail.file.incarnation)
+        key = _writer(tail)
         last = self._sequences.get(key, 0)
         self._sequences[key] = max(last, frame.sequence)
         lost = frame.sequence - last - 1
@@ -255,3 +263,8 @@ class RecordFiles:
     def _drop(self, name: str) -> None:
         tail = self._tails.pop(name)
         os.close(tail.fd)
+
+
+def _writer(tail: _Tail) -> tuple[str, int, str]:
+    """Whose sequence numbers a file holds."""
+    return tail.file.role, tail.file.rank, tail.file.incarnation

@@ -55,7 +55,7 @@ def skipped_data(folder: Path) -> Recording:
         tape.feed(Batch(1000.0 + step, (record(step),)))
     for step in (FAULT, FAULT + 1):
         tape.feed(Batch(1000.0 + step, (record(step, finite=False, applied=False),)))
-    tape.feed(_answer(FAULT + 2, {}))
+    tape.feed(_answer("i0001.1", FAULT + 2, {}))
     for step in range(FAULT + 2, STEPS + 1):
         tape.feed(Batch(1000.0 + step, (record(step),)))
     return tape.recording()
@@ -67,7 +67,7 @@ def rolled_back(folder: Path) -> Recording:
     for step in range(1, FAULT):
         tape.feed(Batch(1000.0 + step, (record(step),)))
     tape.feed(Batch(1000.0 + FAULT, (record(FAULT, finite=False),)))
-    tape.feed(_answer(FAULT + 1, {"step": FAULT - 1}))
+    tape.feed(_answer("i0001.2", FAULT + 1, {"step": FAULT - 1}))
     for step in range(FAULT, STEPS + 1):
         tape.feed(Batch(1020.0 + step, (record(step, segment=1)._replace(time=1020.0 + step),)))
     return tape.recording()
@@ -96,16 +96,22 @@ def comparison_of(treated: Course, *, died: str = "", scenario: str = "nan_data"
 def paper(encoding: str = "utf-8", width: int = 80, terminal: bool = False) -> tuple[Console, io.TextIOWrapper]:
     """A console on a stream of that encoding; ``read_back`` gives what was printed."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="")
-    color = "standard" if terminal else None
-    console = Console(file=stream, width=width, force_terminal=terminal, color_system=color, markup=False, emoji=False)
+    console = Console(
+        file=stream,
+        width=width,
+        force_terminal=terminal,
+        color_system="standard" if terminal else None,
+        markup=False,
+        emoji=False,
+    )
     return console, stream
 
 
 def read_back(stream: io.TextIOWrapper) -> str:
     """Everything that was printed to the stream."""
     stream.flush()
-    stream.buffer.seek(0)
-    return stream.buffer.read().decode(stream.encoding)
+    stream.seek(0)
+    return stream.read()
 
 
 class _Tape:
@@ -146,6 +152,6 @@ def _checkpoint(step: int) -> CheckpointSeen:
     return CheckpointSeen(f"/ck/step-{step}", step, 0, f"xxh3_128:{step}", Fit.VERIFIED, "", 1000.0 + step)
 
 
-def _answer(step: int, detail: dict[str, int]) -> Batch:
-    ack = Ack(1, "i0001.1", Ack.APPLIED, step, "", {}, detail)
+def _answer(action: str, step: int, detail: dict[str, int]) -> Batch:
+    ack = Ack(1, action, Ack.APPLIED, step, "", {}, detail)
     return Batch(999.9 + step, (Answer("trainer", 0, LIFE, ack),))

@@ -8,6 +8,7 @@ from demo_runs import DIED, STEPS, comparison_of, course_of, paper, read_back, r
 
 from gyrostat_agent.demo import comparison
 from gyrostat_agent.demo.course import Course
+from gyrostat_agent.demo.sources import JournalSource
 
 
 def test_a_mended_run_is_told_as_mended(tmp_path: Path) -> None:
@@ -15,7 +16,7 @@ def test_a_mended_run_is_told_as_mended(tmp_path: Path) -> None:
     shown = comparison_of(course_of(skipped_data(tmp_path / "agent")))
     assert shown.mended
     assert comparison.verdict(shown) == (
-        "Mended: skip_data at step 13, and the run reached step 30 at reward 0.755 (clean 0.755, 2 steps lost);"
+        "Mended: skip_data at step 13, and the run reached step 30 at reward 0.755 (clean 0.755; steps lost: 2);"
         " untreated it died after step 11."
     )
 
@@ -60,8 +61,6 @@ def test_an_incident_that_goes_on_has_no_resolved_step(tmp_path: Path) -> None:
     """Not resolved is null, never a number that reads as a step."""
     recording = skipped_data(tmp_path / "agent")
     course = Course()
-    from gyrostat_agent.demo.sources import JournalSource
-
     for one in JournalSource(recording.journal).news():
         course.take([one])
         if course.step == STEPS - 10:

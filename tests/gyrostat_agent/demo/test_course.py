@@ -16,7 +16,7 @@ RUNS = pytest.mark.parametrize("make", [skipped_data, rolled_back], ids=["skippe
 
 def told(incident: Incident) -> list[object]:
     """An incident as its course must show it."""
-    actions = [(a.rung + 1, a.remedy, a.verdict, a.outcome, a.applied_step) for a in incident.actions]
+    actions = [(a.rung + 1, a.remedy, a.verdict, a.outcome) for a in incident.actions]
     return [incident.kind, incident.state, incident.onset, incident.fired_step, incident.resolved_step, actions]
 
 
@@ -27,7 +27,7 @@ def test_incidents_are_the_engines(make: Callable[[Path], Recording], tmp_path: 
     cases = course_of(recording).cases
     seen = [
         [c.kind, c.state, c.onset_step, c.fired_step, c.resolved_step,
-         [(d.rung, d.remedy, d.verdict, d.outcome, d.applied_step) for d in c.deeds.values()]]
+         [(d.rung, d.remedy, d.verdict, d.outcome) for d in c.deeds.values()]]
         for c in cases.values()
     ]  # fmt: skip
     assert list(cases) == [i.id for i in recording.incidents]

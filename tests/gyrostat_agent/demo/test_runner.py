@@ -63,12 +63,24 @@ def test_a_fault_is_shown_and_mended(locale: dict[str, str], tmp_path: Path) -> 
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_reference_trainer_is_mended(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a newcomer sees: the real model, its fault, and each scenario's own remedy, within four minutes."""
+    pytest.importorskip("torch", reason="the reference trainer needs torch: pip install 'gyrostat[reference]'")
+    began = time.monotonic()
+    status = run_demo(scenario, out=str(tmp_path / "demo"), no_color=True)
+    assert status == 0, capsys.readouterr().out
+    assert time.monotonic() - began < 240.0
+
+
 def test_a_trainer_that_fails_is_told_with_its_last_words(tmp_path: Path) -> None:
     """Exit status 1, what the trainer said last and where the rest is; no traceback of ours."""
     process = start(tmp_path / "demo", "fail")
     output, errors = process.communicate(timeout=DEADLINE)
-    assert (process.returncode, errors) == (1, "")
-    assert "no such file: model.safetensors" in output and "errors.log" in output and "Traceback" not in output
+    assert process.returncode == 1
+    assert "no such file: model.safetensors" in errors and "errors.log" in errors
+    assert "Traceback" not in output + errors
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -115,7 +127,7 @@ def test_a_mistake_is_answered_in_a_sentence(
     """What cannot be shown ends with exit status 2 and says what may be given."""
     monkeypatch.setattr(runner, "NEEDED", ())
     assert run_demo(out=str(tmp_path), no_color=True, **given) == 2  # type: ignore[arg-type]
-    assert said in capsys.readouterr().out
+    assert said in capsys.readouterr().err
 
 
 def test_without_the_reference_trainers_libraries_it_says_what_to_install(
@@ -124,7 +136,7 @@ def test_without_the_reference_trainers_libraries_it_says_what_to_install(
     """One line, exit status 2, and nothing was started."""
     monkeypatch.setattr(runner, "NEEDED", ("a_library_that_is_not_there",))
     assert run_demo(no_color=True) == 2
-    assert "pip install 'gyrostat[reference]'" in capsys.readouterr().out
+    assert "pip install 'gyrostat[reference]'" in capsys.readouterr().err
 
 
 def test_other_peoples_files_are_never_deleted(tmp_path: Path) -> None:
@@ -138,6 +150,13 @@ def test_other_peoples_files_are_never_deleted(tmp_path: Path) -> None:
     assert not prepare(tmp_path / "demo")[CLEAN].summary.exists()
 
 
+@pytest.mark.parametrize("run", [CLEAN, UNTREATED])
+def test_scenarios_share_their_clean_and_untreated_runs(run: str, tmp_path: Path) -> None:
+    """With --scenario all a seed's clean and untreated runs are made once, for they are one command in each."""
+    commands = {tuple(command(scenario, run, Layout(tmp_path), 60, 0)) for scenario in SCENARIOS.values()}
+    assert len(commands) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "run", "guarded", "faulty", "watched"),
     [
@@ -145,6 +164,7 @@ def test_other_peoples_files_are_never_deleted(tmp_path: Path) -> None:
         ("nan_data", UNTREATED, False, True, False),
         ("nan_data", TREATED, True, True, True),
         ("nan_applied", TREATED, False, True, True),
+        ("nan_crash", TREATED, False, True, True),
     ],
 )
 def test_each_run_is_started_as_its_scenario_says(
@@ -164,9 +184,10 @@ def test_children_have_one_thread_and_none_of_our_settings(tmp_path: Path) -> No
 
 
 def test_a_childs_own_children_end_with_it(tmp_path: Path) -> None:
-    """Whatever a child started, however stubborn, is gone when it is ended."""
-    stubborn = f"trap '' TERM; sleep 300 & echo {tmp_path} $! > {tmp_path}/pid; wait"
-    child = Child(["/bin/sh", "-c", stubborn], tmp_path)
-    until((tmp_path / "pid").exists)
+    """Whatever a child started is gone when it is ended, even where it ignores the polite signal."""
+    stubborn = 'trap "" TERM; touch "$0/ready"; while :; do sleep 0.1; done'
+    child = Child(["/bin/sh", "-c", 'sh -c "$1" "$0" & wait', str(tmp_path), stubborn], tmp_path)
+    until((tmp_path / "ready").exists)
     child.end()
-    assert child.status is not None and not _alive(str(tmp_path))
+    assert child.status is not None
+    until(lambda: not _alive(str(tmp_path)))

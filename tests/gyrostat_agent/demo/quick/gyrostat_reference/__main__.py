@@ -35,7 +35,7 @@ def main() -> int:
         if poisoned and not (told.guard and not guard.last_applied):
             died = f"step {step + 1}: the policy's probabilities are not finite"
             break
-        _linger(poisoned, control, step)
+        _linger(control, step, poisoned and guard.skipped > 1, passed_over)
     with open(told.summary, "w", encoding="utf-8") as file:
         json.dump({"died": died or False}, file)
     if not died:
@@ -46,7 +46,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    for name in ("--checkpoints", "--checkpoint-every", "--seed", "--summary", "--run-dir"):
+    for name in ("--checkpoints", "--checkpoint-every", "--seed", "--patience", "--summary", "--run-dir"):
         parser.add_argument(name)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--poison-at-step", type=int)
@@ -64,11 +64,14 @@ def _say(telemetry: Telemetry, step: int, poisoned: bool, guard: StepGuard | Non
     telemetry.record(step, expert_load=None, **values)
 
 
-def _linger(poisoned: bool, control: Control, step: int) -> None:
-    """Give the sidecar the time that a real step would; stay for ever where a test asks for it."""
+def _linger(control: Control, step: int, incident: bool, passed_over: set[int]) -> None:
+    """Where the sidecar has an incident to mend, stay until it has; for ever where a test asks for that."""
     if os.environ.get("QUICK_TRAINER") == "wait":
         signal.pause()
-    time.sleep(0.3 if poisoned else 0.01)
+    end = time.monotonic() + 30.0
+    while incident and not passed_over and time.monotonic() < end:
+        time.sleep(0.02)
+        control.apply(step + 1)
 
 
 if __name__ == "__main__":
