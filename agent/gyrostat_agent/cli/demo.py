@@ -9,8 +9,11 @@ import click
 @click.option("--steps", default=60, show_default=True, type=click.IntRange(30), help="Steps of each run.")
 @click.option("--json", "json_path", type=click.Path(), help="Write the figures of all runs there.")
 @click.option("--out", type=click.Path(), help="Folder for run directories, logs and reports.")
+@click.option("--no-color", is_flag=True, help="Plain lines, as where the output is no terminal.")
 @click.pass_context
-def demo(ctx: click.Context, scenario: str, seeds: int, steps: int, json_path: str | None, out: str | None) -> None:
+def demo(
+    ctx: click.Context, scenario: str, seeds: int, steps: int, json_path: str | None, out: str | None, no_color: bool
+) -> None:
     """Train a small looped MoE by RL on the CPU: clean, broken and untreated, broken and treated.
 
     Mode act, approvals off. Exit status 0 where every seed was mended.
@@ -21,4 +24,4 @@ def demo(ctx: click.Context, scenario: str, seeds: int, steps: int, json_path: s
     """
     from gyrostat_agent.demo import run_demo
 
-    ctx.exit(run_demo(scenario, seeds, json_path, out, steps))
+    ctx.exit(run_demo(scenario, seeds, json_path, out, steps, no_color=no_color))

@@ -17,7 +17,10 @@ from gyrostat_agent.rundir import prepare
     help="Where the two talk; by default a new folder under /dev/shm or the temporary folder.",
 )
 @click.option(
-    "--mend-within", default=60.0, show_default=True, help="Seconds that a dead trainer waits for a verdict (mode act); with approvals on, a person has so long."
+    "--mend-within",
+    default=60.0,
+    show_default=True,
+    help="Seconds that a dead trainer waits for a verdict (mode act); with approvals on, a person has so long.",
 )
 @deciding
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
