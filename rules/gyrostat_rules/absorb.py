@@ -15,12 +15,13 @@ from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import Answer, CheckpointSeen, Delivery, Died, Ended, Item, SourceState
 from gyrostat_rules.jump import forget_alerts, jumped, rewind
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.outcome import answered, delivered, died, replaced
+from gyrostat_rules.outcome import answered, delivered, replaced
 from gyrostat_rules.state import Jump, Process, State, Window, key_of
 
 _RECENT = 4
 _STEP_TIMES = 32
 _CHECKPOINTS = 200
+_LOOK_SECONDS = 30.0  # after a ledger was taken up, for records and checkpoints to be seen again
 _WAIT_SECONDS = 5.0  # how long a step waits for ranks that have not spoken
 _WAITING = 256  # steps that may wait at once: a rank that is silent, on a clock that is ahead, must not fill memory
 _SERIES = 2048  # of one process: a name made anew each step must not either
@@ -94,8 +95,10 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
         moment.write(EntryKind.RUN, key, "began", text, incarnation=hello.incarnation, pid=hello.pid)
         if old is not None:
             forget_alerts(state, moment, hello.role, hello.rank)
-        if old is not None and key == "trainer/0":
+        if key == "trainer/0":  # of the first life known here too: the ledger may tell of a directive before it
             replaced(state, moment, hello)
+            if state.plan_from == math.inf:
+                state.plan_from = moment.at + _LOOK_SECONDS
 
 
 def _take_record(state: State, moment: Moment, record: Record) -> None:
@@ -172,7 +175,6 @@ def _take_died(state: State, moment: Moment, news: Died) -> None:
     moment.write(EntryKind.RUN, key, "ended", text, status=status, asked=news.exit.asked)
     if news.exit.asked:
         forget_alerts(state, moment, news.exit.role, news.exit.rank)
-    died(state, moment, key)
 
 
 def _take_checkpoint(state: State, moment: Moment, seen: CheckpointSeen) -> None:

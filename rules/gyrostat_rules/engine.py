@@ -17,7 +17,7 @@ from gyrostat_rules.incidents import fold
 from gyrostat_rules.inputs import Batch, Command, Input, Pack, Tick
 from gyrostat_rules.ladder import decide, plan
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.outcome import overdue
+from gyrostat_rules.outcome import orphaned, overdue
 from gyrostat_rules.pack import RulePack
 from gyrostat_rules.packfile import parse
 from gyrostat_rules.probation import check_probation
@@ -34,13 +34,14 @@ STAGES: tuple[Callable[[State, Moment], None], ...] = (
     advance,
     inhibit,
     fold,
-    overdue,
     check_probation,
+    orphaned,
+    overdue,
     plan,
     decide,
     release,
 )
-_EACH_STEP = STAGES[: STAGES.index(plan)]
+_EACH_STEP = STAGES[: STAGES.index(orphaned)]
 
 
 class Engine:

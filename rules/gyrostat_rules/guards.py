@@ -71,7 +71,7 @@ def capability(case: Case) -> Verdict:
 
 
 def blind(case: Case) -> Verdict:
-    """No action on the word of a source that is stale or not understood. Damage that was passed over is no blindness."""
+    """No action on the word of a source that is stale or not understood. Damage passed over is no blindness."""
     bad = [
         f"{name}: {s[1]}" for name, s in case.state.sources.items() if s[0] in (SourceWord.STALE, SourceWord.FOREIGN)
     ]

@@ -75,8 +75,9 @@ def _of_this_cause(state: State, kind: str, step: int) -> Incident | None:
 
 def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> Incident:
     state.incident_count += 1
+    fired = _first_fired(state, alert, rule)
     incident = Incident(
-        f"i{state.incident_count:04d}", rule.incident, "", alert.onset, moment.step, moment.at, [key], alert.last_step,
+        f"i{state.incident_count:04d}", rule.incident, "", alert.onset, fired, moment.at, [key], alert.last_step,
         segment=state.segment,
     )  # fmt: skip
     old = [i for i in state.incidents[:-_REMEMBERED] if i.open]  # what is not over is never forgotten
@@ -86,6 +87,12 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> I
         moment, incident, OPEN, alert.why, alerts=[key], runbook=rule.runbook, evidence=incident.evidence,
     )  # fmt: skip
     return incident
+
+
+def _first_fired(state: State, alert: Alert, rule: Rule) -> int:
+    """The step at which this cause first fired: a warning that turns out to be its consequence fired before it."""
+    same = (a for a in state.alerts.values() if a.rule in rule.consequences and a.labels == alert.labels)
+    return min([alert.since_step, *(a.since_step for a in same if a.state == FIRING)])
 
 
 def _join(moment: Moment, incident: Incident, key: str, alert: Alert, rule: Rule) -> None:

@@ -14,12 +14,13 @@ from gyrostat_rules.remedies import REMEDIES
 from gyrostat_rules.state import Action, Deed, Incident, State
 
 _ANSWER_SECONDS, _ANSWER_STEPS = 60.0, 5.0
+_RESTART_SECONDS = 1800.0  # to end the old trainer, start a new one and load a large checkpoint
 _REMEMBERED = 500
 
 
 def plan(state: State, moment: Moment) -> None:
     """Give each open incident the mildest rung that fits; what does not fit is named and passed by."""
-    for incident in state.incidents:
+    for incident in state.incidents if moment.at >= state.plan_from else ():
         book = moment.pack.playbook(incident.kind)
         if incident.state not in (OPEN, HELD):
             continue
@@ -38,7 +39,7 @@ def plan(state: State, moment: Moment) -> None:
 
 def decide(state: State, moment: Moment) -> None:
     """Judge each planned action; send what is allowed, keep what is held, end what is denied."""
-    for incident in state.incidents:
+    for incident in state.incidents if moment.at >= state.plan_from else ():
         action = _current(incident)
         book = moment.pack.playbook(incident.kind)
         if incident.state not in (OPEN, HELD) or action is None or book is None:
@@ -128,7 +129,7 @@ def _issue(state: State, moment: Moment, incident: Incident, action: Action) -> 
     """Number the directive and write the intent. It is carried out only after the journal has it."""
     action.number, action.sent_step = state.next_directive, moment.step
     state.next_directive += 1
-    action.expires_at = moment.at + _answer_seconds(state)
+    action.expires_at = moment.at + _answer_seconds(state, action)
     who = state.trainer() if action.role == "trainer" else state.supervisor()
     assert who is not None
     directive = Directive(
@@ -164,7 +165,9 @@ def _resume(state: State, action: Action) -> Resume:
                   tuple(a["pass_over"]), action.explanation[:300])  # fmt: skip
 
 
-def _answer_seconds(state: State) -> float:
+def _answer_seconds(state: State, action: Action) -> float:
+    if action.procedure == "restart":
+        return _RESTART_SECONDS
     trainer = state.trainer()
     usual = median(trainer.step_seconds) if trainer and trainer.step_seconds else 0.0
     return max(_ANSWER_SECONDS, _ANSWER_STEPS * usual)

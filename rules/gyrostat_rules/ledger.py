@@ -4,6 +4,7 @@ A reboot loop begins where the monitor loses its memory. So budgets, ceilings, w
 the last directive are written beside the checkpoints before anything is done that may end the pod.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ def facts(state: State) -> dict[str, Any]:
         "closed": to_plain(state.closed),
         "jumps": to_plain(state.jumps),
         "segment": state.segment,
+        "paused": state.settings.paused,
     }
 
 
@@ -37,7 +39,7 @@ def restore(state: State, written: Mapping[str, Any]) -> str:
         deeds, closed = from_plain(list[Deed], written["deeds"]), from_plain(list[Deed], written["closed"])
         jumps = from_plain(list[Jump], written["jumps"])
         number, count = int(written["next_directive"]), int(written["incident_count"])
-        segment = int(written["segment"])
+        segment, paused = int(written["segment"]), bool(written.get("paused"))
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError, StopIteration) as error:
         state.settings.distrust = "this run has a history, but its ledger cannot be read"
         return f"the ledger cannot be read ({error}): observe only"
@@ -45,4 +47,6 @@ def restore(state: State, written: Mapping[str, Any]) -> str:
     state.next_directive = max(state.next_directive, number)
     state.incident_count, state.segment = max(state.incident_count, count), segment
     state.run = state.run or str(written.get("run", ""))
+    state.settings.paused = state.settings.paused or paused
+    state.plan_from = math.inf  # until the trainer has said Hello: nothing can be judged without it
     return f"ledger read: {len(incidents)} open incidents, {len(deeds)} actions so far, next directive {number}"

@@ -21,7 +21,7 @@ def answered(state: State, moment: Moment, answer: Answer) -> None:
         return
     incident, action = found
     key = key_of(answer.role, answer.rank)
-    if action.outcome or key in action.answers or not _counts(action, answer):
+    if key in action.answers or not _counts(action, answer):
         return
     if answer.ack.action not in ("", action.id):  # a number that another life of this run has used
         return
@@ -29,6 +29,8 @@ def answered(state: State, moment: Moment, answer: Answer) -> None:
     moment.write(EntryKind.ACTION, action.id, answer.ack.result, _words(answer), answer.ack.step, by=key,
                  values=dict(answer.ack.values) or None, detail=dict(answer.ack.detail) or None)  # fmt: skip
     _keep_jump(state, moment, action, answer)
+    if action.outcome:
+        return  # too late to be followed up, a person has been asked; but what was done is history
     if len(action.answers) >= (state.world() if answer.role == "trainer" and action.role == "trainer" else 1):
         _settle(state, moment, incident, action, answer.ack)
 
@@ -61,10 +63,14 @@ def replaced(state: State, moment: Moment, hello: Hello) -> None:
         move(moment, incident, PROBATION, f"{reason}: watching {action.horizon} steps")
 
 
-def died(state: State, moment: Moment, key: str) -> None:
-    """A process ended with a directive unanswered: nobody will answer it, and what was done died with it."""
+def orphaned(state: State, moment: Moment) -> None:
+    """A process ended with a directive unanswered: nobody will answer it, and what was done died with it.
+
+    A stage of its own, behind all of a batch: the answer may stand in another file than the news of the death.
+    """
     for incident, action in in_flight(state):
-        if key_of(action.role, 0) != key:
+        process = state.processes.get(key_of(action.role, 0))
+        if process is None or not process.ended:
             continue
         conclude(moment, action, UNKNOWN, f"the {action.role} ended before it answered")
         if action.remedy == "undo":
@@ -174,7 +180,10 @@ def _fail(moment: Moment, incident: Incident, action: Action, word: str, reason:
         incident.held_until = moment.at + 3600.0
         move(moment, incident, HELD, reason)
         return
-    incident.rung += 0 if action.arguments.get("checkpoint") else 1
+    path = action.arguments.get("checkpoint")
+    if path and word == "refused":  # it expired, or was for another life: the checkpoint was not even looked at
+        incident.tried_targets = [t for t in incident.tried_targets if t != path]
+    incident.rung += 0 if path else 1
     move(moment, incident, OPEN, f"{word}: {reason}")
 
 

@@ -12,7 +12,7 @@ _REMEMBERED = 200
 
 def check_probation(state: State, moment: Moment) -> None:
     """End what has proved itself, take back what has not, and let go of what has mended by itself."""
-    for incident in state.incidents:
+    for incident in state.incidents if moment.at >= state.plan_from else ():
         if incident.state == PROBATION:
             _watch(state, moment, incident, incident.actions[-1])
         elif incident.state in (OPEN, HELD):
@@ -21,8 +21,9 @@ def check_probation(state: State, moment: Moment) -> None:
 
 def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> None:
     trainer, step = state.trainer(), state.examined()
-    ended = not alive(trainer)
-    if still_bad(state, incident, action.applied_step) or (trainer is not None and trainer.died):
+    # The news of an end stands in another file than the last records: it is judged when all have been taken in.
+    ended = not alive(trainer) and not moment.records
+    if still_bad(state, incident, action.applied_step) or (ended and trainer is not None and trainer.died):
         conclude(moment, action, INEFFECTIVE, "it came back" if not ended else "the trainer died on it")
         _next(state, moment, incident, action)
     elif ended and state.step <= incident.last_bad_step:

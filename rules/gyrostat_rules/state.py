@@ -77,7 +77,8 @@ class Alert:
 class Action:
     """One remedy aimed at a target. ``number`` is its directive's, 0 before it is sent.
 
-    ``restores`` would take its knobs back; ``orders`` are the texts its actuator carries out; ``then`` is the incident's state after an undo was answered.
+    ``restores`` would take its knobs back; ``orders`` are the texts its actuator carries out; ``then`` is the
+    incident's state after an undo was answered.
     """
 
     id: str
@@ -190,6 +191,7 @@ class State:
     deeds: list[Deed] = field(default_factory=list)
     closed: list[Deed] = field(default_factory=list)
     next_directive: int = 1
+    plan_from: float = 0.0  # seconds; before, nothing is planned or proved: checkpoints are still being looked at
     released: str = ""
     release_orders: dict[str, str] = field(default_factory=dict)
 

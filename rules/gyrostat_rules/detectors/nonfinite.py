@@ -65,7 +65,7 @@ def classify(record: Record, state: State) -> dict[str, str]:
 
 
 def _is_due(window: Window, step: int) -> bool:
-    """True where a series should have shown at ``step``: one that is told every tenth step is not missing in between."""
+    """True where a series should have shown at ``step``: one told every tenth step is not missing in between."""
     last = window.steps[-_SEEN_BEFORE:]
     usual = max((b - a for a, b in pairwise(last)), default=0)
     return len(last) == _SEEN_BEFORE and step - last[-1] >= max(usual, 1)
