@@ -232,7 +232,8 @@ def _idle_share(before: tuple[int, int], after: tuple[int, int]) -> float:
 
 def _table(figures: dict[str, dict[str, float]], idle: float) -> None:
     names = {
-        "directive": "NaN appended -> directive rung (journal synced)", "http": "peer: one HTTP POST on loopback, undecided",
+        "directive": "NaN appended -> directive rung (journal synced)",
+        "http": "peer: one HTTP POST on loopback, undecided",
         "wake": "limit: wake-up of a sleeping process", "sync": "limit: fdatasync of 512 bytes",
     }  # fmt: skip
     print(f"{'µs':<48} {'p50':>9} {'p99':>9} {'max':>9}   (idle share of the machine {idle:.2f})")

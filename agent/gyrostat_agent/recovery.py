@@ -59,15 +59,23 @@ def settle(engine: Engine, directives: DirectiveFiles, now: float) -> list[Deliv
 
 
 def _rebuild(journal: Journal, believe_snapshot: bool) -> Engine:
-    """An engine as the last one stood; raises DistrustError where a replay differs, JournalError at an unreadable turn."""
-    found = journal.snapshot() if believe_snapshot else None
-    engine, seq = (Engine.restore(found[1]), found[0]) if found else (Engine(), 0)
+    """An engine as the last one stood; raises DistrustError where a replay differs, JournalError where none is."""
+    engine, seq = _restored(journal) if believe_snapshot else (Engine(), 0)
     for turn in journal.turns(after=seq):
         if not same(engine.feed(turn.given), turn.entries):
             raise DistrustError(
                 f"turn {turn.seq} of the journal, fed again, decides otherwise (another version wrote it?)"
             )
     return engine
+
+
+def _restored(journal: Journal) -> tuple[Engine, int]:
+    """From the newest snapshot; from nothing where there is none, or an older version's that this one cannot read."""
+    found = journal.snapshot()
+    try:
+        return (Engine.restore(found[1]), found[0]) if found else (Engine(), 0)
+    except (ValueError, TypeError):
+        return Engine(), 0
 
 
 def same(left: "list[Entry] | tuple[Entry, ...]", right: "list[Entry] | tuple[Entry, ...]") -> bool:

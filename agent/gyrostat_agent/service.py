@@ -161,7 +161,7 @@ def _serve(listen: str, latest: Latest, stuck: Callable[[], str], say: Callable[
 
 
 def _write_status(run: RunDirectory, shown: View, address: str) -> None:
-    """For ``gyrostat status``: the newest view, replaced as a whole. What cannot be written is not worth failing for."""
+    """For ``gyrostat status``: the newest view, replaced as a whole. Where it cannot be written, so be it."""
     path = os.path.join(run.agent, "status.json")
     ranks = [
         {"role": r.role, "rank": r.rank, "step": r.step, "at": r.at, "ended": r.ended, **_values(r.values)}

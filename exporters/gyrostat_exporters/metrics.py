@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, from one table of names. Non-finite values are counters: a gauge that is NaN alerts nobody."""
+"""Metrics for Prometheus, from one table of names. What is not finite is counted: a gauge that is NaN alerts nobody."""
 
 import math
 from collections.abc import Iterable, Iterator

@@ -9,7 +9,7 @@ from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
-from gyrostat_rules.state import State
+from gyrostat_rules.state import Incident, State
 
 _SERIES, _RANKS = 64, 64  # most series a rank and ranks a role that are shown; what is cut is counted
 OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")
@@ -85,9 +85,14 @@ def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable
         state.run, state.settings.mode, state.settings.distrust, state.step, state.segment,
         tuple(r._replace(values=dict(sorted(r.values.items())[:_SERIES])) for r in ranks),
         tuple((a.rule, severities.get(a.rule, ""), a.state) for a in state.alerts.values()),
-        tuple((i.kind, i.state) for i in state.incidents if i.open), state.incident_count,
+        tuple((i.kind, i.state) for i in state.incidents if _goes_on(state, i)), state.incident_count,
         (*blind, *sources), cut, tally.copy(),
     )  # fmt: skip
+
+
+def _goes_on(state: State, incident: Incident) -> bool:
+    """Open, or given up while its alerts still fire: what nobody mends any more must not look mended."""
+    return incident.open or (incident.state == "stopped" and any(key in state.alerts for key in incident.alerts))
 
 
 def _newest(state: State, key: str) -> dict[str, float]:

@@ -90,7 +90,7 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
         state.run = state.run or hello.run
         state.next_directive = max(state.next_directive, hello.last_directive + 1)
     if new_life:
-        process.step_seconds, process.last_at = [], moment.at
+        process.step_seconds, process.last_at, process.spoken = [], moment.at, False
         text = f"{hello.role} {hello.rank} of {hello.world} began, segment {hello.segment}"
         moment.write(EntryKind.RUN, key, "began", text, incarnation=hello.incarnation, pid=hello.pid)
         if old is not None:
@@ -111,6 +111,7 @@ def _take_record(state: State, moment: Moment, record: Record) -> None:
         _go_back(state, moment, key, record)
     elif process.last_step >= 0 and record.time > process.last_at:
         process.step_seconds = [*process.step_seconds[-_STEP_TIMES:], record.time - process.last_at]
+    process.spoken = True
     process.last_step, process.last_at, process.segment = record.step, max(process.last_at, record.time), record.segment
     _remember(state.windows.setdefault(key, {}), record)
     state.recent[key] = [*state.recent[key][-_RECENT:], record._replace(load=None)]

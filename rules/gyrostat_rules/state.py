@@ -26,6 +26,7 @@ class Process:
     asked: bool = False
     last_step: int = -1
     last_at: float = 0.0
+    spoken: bool = False
     step_seconds: list[float] = field(default_factory=list)
 
     @property

@@ -32,7 +32,11 @@ class DirectiveFiles:
             if other := self._link(number, text):
                 return Delivery(action, DeliveryWord.FAILED, other)
             failpoints.reach("directive.linked")
-            self._ring(number)
+            try:
+                self._ring(number)
+            except OSError as error:  # the next bell will tell of it: it may yet be obeyed
+                said = f"directive {number} lies there, but the bell cannot be rung: {error.strerror}"
+                return Delivery(action, DeliveryWord.UNKNOWN, said)
             failpoints.reach("bell.rung")
         except OSError as error:
             return Delivery(action, DeliveryWord.FAILED, f"directive {number} cannot be written: {error.strerror}")
@@ -43,7 +47,7 @@ class DirectiveFiles:
         numbers = [0]
         with contextlib.suppress(OSError):
             for name in os.listdir(self._run.directives):
-                stem, dot, kind = name.partition(".")
+                stem, _, kind = name.partition(".")
                 if kind == "json" and stem.isdigit():
                     numbers.append(int(stem))
         with contextlib.suppress(OSError):

@@ -23,14 +23,17 @@ as_json = click.option("--json", "as_json", is_flag=True, help="For machines: on
 def deciding(command: _F) -> _F:
     """The options that say what may be done: --mode, --no-approvals, --rules, --run."""
     for option in (
-        click.option("--run", "run_name", envvar=RUN_NAME, default="", help="The run's name; by default its directory's."),
+        click.option("--run", "run_name", envvar=RUN_NAME, default="", help="The run's name; else its directory's."),
         click.option("--rules", type=click.Path(), help="A rule pack instead of the one that comes with it."),
-        click.option("--no-approvals", is_flag=True, help="What cannot be undone does not wait for `gyrostat approve`."),
+        click.option("--no-approvals", is_flag=True, help="What cannot be undone waits for no `gyrostat approve`."),
         click.option(
             "--mode", type=click.Choice(["observe", "shadow", "act"]), default="shadow", show_default=True,
             help="observe: read. shadow: decide and write down what would be done. act: do it.",
         ),
-        click.option("--listen", default="127.0.0.1:9466", show_default=True, help="Where /metrics, /healthz and /readyz are; '' for nowhere."),
+        click.option(
+            "--listen", default="127.0.0.1:9466", show_default=True,
+            help="Where /metrics, /healthz and /readyz are; '' for nowhere.",
+        ),
     ):  # fmt: skip
         command = option(command)
     return command

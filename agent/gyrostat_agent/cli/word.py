@@ -38,14 +38,22 @@ def deny(action: str, run_dir: str) -> None:
 @click.command()
 @run_dir
 def pause(run_dir: str) -> None:
-    """Do nothing to the run in RUN_DIR until `gyrostat resume`; go on observing."""
+    """Do nothing to the run in RUN_DIR until `gyrostat resume`; go on observing.
+
+    \b
+    gyrostat pause /dev/shm/my-run
+    """
     _say(run_dir, Verb.PAUSE, {})
 
 
 @click.command()
 @run_dir
 def resume(run_dir: str) -> None:
-    """End a pause."""
+    """End a pause.
+
+    \b
+    gyrostat resume /dev/shm/my-run
+    """
     _say(run_dir, Verb.RESUME, {})
 
 

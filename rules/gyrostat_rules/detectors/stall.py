@@ -11,10 +11,14 @@ from gyrostat_rules.state import Process, State
 
 
 class Stall(NamedTuple):
-    """Breached after ``after_seconds`` or ``times_step`` median steps of silence, whichever is longer."""
+    """Breached after ``after_seconds`` or ``times_step`` median steps of silence, whichever is longer.
+
+    A life that has not told a step yet may be loading a large model: it has ``first_seconds``.
+    """
 
     after_seconds: float = 120.0
     times_step: float = 10.0
+    first_seconds: float = 900.0
 
 
 def stall(params: Stall, state: State, moment: Moment) -> Iterator[Reading]:
@@ -33,5 +37,7 @@ def stall(params: Stall, state: State, moment: Moment) -> Iterator[Reading]:
 
 def limit(params: Stall, process: Process) -> float:
     """Seconds of silence that are too long for this process."""
+    if not process.spoken:
+        return max(params.after_seconds, params.first_seconds)
     usual = median(process.step_seconds) if process.step_seconds else 0.0
     return max(params.after_seconds, params.times_step * usual)
