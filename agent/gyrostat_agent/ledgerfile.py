@@ -18,17 +18,21 @@ def path_of(root: str) -> str:
     return os.path.join(root, ".gyrostat", "ledger.json")
 
 
-def write(root: str, facts: Mapping[str, Any], head: str) -> None:
-    """Write and fsync; raises TemporaryError: what is not in the ledger must not be done."""
+def write(root: str, facts: Mapping[str, Any], head: str, *, durable: bool = True) -> None:
+    """Replace the ledger as a whole; raises TemporaryError: what is not in the ledger must not be done.
+
+    Not ``durable``, it outlives process and pod but not the machine, and costs no sync: enough before an action
+    that ends neither, for as long as it takes until the next tick.
+    """
     folder = os.path.join(root, ".gyrostat")
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         draft = os.path.join(folder, ".ledger.draft")
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as out:
-            json.dump({**facts, "journal_head": head}, out, allow_nan=False)
-            out.flush()
-            os.fsync(out.fileno())
+        with os.fdopen(fd, "wb", buffering=0) as out:
+            out.write(json.dumps({**facts, "journal_head": head}, allow_nan=False).encode())
+            if durable:
+                os.fsync(out.fileno())
         os.rename(draft, path_of(root))
     except OSError as error:
         raise TemporaryError(f"{folder}: the ledger cannot be written: {error.strerror}") from None

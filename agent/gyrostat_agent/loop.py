@@ -69,6 +69,7 @@ class Agent:
         self.journal, self.engine, self._fresh, distrust = recover(run)
         self._records = RecordFiles(run, self.journal.offsets())
         self._ledger_due = True  # the last agent may have died between its journal and its ledger
+        self._ledger_durable = False
         self._ledger_fault = self._ledger_fault_told = ""
         self._unsaved = 0
         self._next_tick = 0.0
@@ -114,7 +115,7 @@ class Agent:
     def close(self) -> None:
         """Leave in order: the next start need not replay."""
         self._save_snapshot()
-        self._write_ledger()
+        self._keep_facts(durable=True)
         self._records.close()
         self.journal.close()
 
@@ -135,7 +136,7 @@ class Agent:
         self._take(Command(now, Verb.CONFIGURE, words))
         if distrust:
             self._take(Command(now, Verb.DISTRUST, {"reason": distrust}))
-        if self._keep_facts() and (failed := settle(self.engine, self._directives, now)):
+        if self._keep_facts(durable=True) and (failed := settle(self.engine, self._directives, now)):
             self._take(Batch(now, tuple(failed)))
         failpoints.reach("settled")
 
@@ -194,7 +195,7 @@ class Agent:
                 ]
         if entry.data.get("remedy") in _MAY_END_THE_POD:
             try:
-                self._write_ledger()
+                self._write_ledger(durable=True)
             except TemporaryError as error:
                 return [Delivery(entry.subject, DeliveryWord.FAILED, str(error))]
         failed = self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
@@ -217,7 +218,7 @@ class Agent:
     def _tidy(self, now: float) -> None:
         if self._unsaved >= self._settings.snapshot_turns:
             self._save_snapshot()
-        self._keep_facts()
+        self._keep_facts(durable=True)
         if self._ledger_fault != self._ledger_fault_told:
             self._ledger_fault_told = self._ledger_fault
             word = SourceWord.DAMAGED if self._ledger_fault else SourceWord.FRESH
@@ -231,23 +232,24 @@ class Agent:
             self._unsaved = 0
             failpoints.reach("snapshot.saved")
 
-    def _keep_facts(self) -> bool:
+    def _keep_facts(self, *, durable: bool = False) -> bool:
         """Write the ledger where it is due; False where that failed: said by ``_tidy``, and tried again there."""
         try:
-            self._write_ledger()
+            self._write_ledger(durable=durable)
         except TemporaryError as error:
             self._ledger_fault = str(error)
             return False
         self._ledger_fault = ""
         return True
 
-    def _write_ledger(self) -> None:
+    def _write_ledger(self, *, durable: bool) -> None:
         """The few facts that must outlive the pod, beside the checkpoints. One that is not believed is left alone."""
         state = self.engine.state
         trainer = state.trainer()
-        if self._ledger_due and trainer is not None and trainer.root and not state.settings.distrust:
-            ledgerfile.write(trainer.root, facts(state), self.journal.head())
-            self._ledger_due = False
+        due = self._ledger_due or (durable and not self._ledger_durable)
+        if due and trainer is not None and trainer.root and not state.settings.distrust:
+            ledgerfile.write(trainer.root, facts(state), self.journal.head(), durable=durable)
+            self._ledger_due, self._ledger_durable = False, durable
 
 
 def _must_outlive_the_pod(entry: Entry) -> bool:
