@@ -66,8 +66,8 @@ class Agent:
         self._run, self._settings, self._checkpoints, self._clock = run, settings, checkpoints, clock
         self._directives = DirectiveFiles(run)
         self._commands = CommandFiles(run)
-        self.journal, self.engine, self._fresh, distrust = recover(run)
-        self._records = RecordFiles(run, self.journal.offsets())
+        self.journal, self.engine, self._fresh, distrust, lost = recover(run)
+        self._records = RecordFiles(run, self.journal.offsets(), introduce=lost)
         self._ledger_due = True  # the last agent may have died between its journal and its ledger
         self._ledger_durable = False
         self._ledger_fault = self._ledger_fault_told = ""

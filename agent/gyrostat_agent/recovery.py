@@ -18,12 +18,16 @@ from gyrostat_rules.outcome import in_flight
 
 
 class Recovered(NamedTuple):
-    """The journal, the engine as it stood, whether there was any history, and why it is not to be trusted, or ''."""
+    """The journal, the engine as it stood, whether there was any history, and why it is not to be trusted, or ''.
+
+    ``lost``: the engine could not be rebuilt and knows nothing of the run.
+    """
 
     journal: Journal
     engine: Engine
     fresh: bool
     distrust: str
+    lost: bool = False
 
 
 def recover(run: RunDirectory) -> Recovered:
@@ -31,15 +35,16 @@ def recover(run: RunDirectory) -> Recovered:
     journal = Journal(os.path.join(run.agent, "journal.db"))
     verdict = journal.verify()
     distrust = "" if verdict.ok else f"the journal's chain is broken at turn {verdict.broken_at}: {verdict.why}"
+    lost = False
     try:
         engine = _rebuild(journal, believe_snapshot=verdict.ok)
     except (DistrustError, JournalError, ValueError, TypeError) as error:
-        engine, distrust = Engine(), distrust or str(error)
+        engine, distrust, lost = Engine(), distrust or str(error), True
     engine.state.turn = verdict.turns  # entries are numbered by turn, and no number comes twice
     trainer = engine.state.trainer()
     # By what is known and not by the number of turns: an agent that died before the first Hello has read no ledger.
     fresh = not distrust and (trainer is None or not trainer.incarnation)
-    return Recovered(journal, engine, fresh, distrust)
+    return Recovered(journal, engine, fresh, distrust, lost)
 
 
 def settle(engine: Engine, directives: DirectiveFiles, now: float) -> list[Delivery]:

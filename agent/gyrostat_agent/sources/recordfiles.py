@@ -16,11 +16,16 @@ from gyrostat_rules.inputs import Item, SourceState, SourceWord
 
 
 class RecordFiles:
-    """The source of one run's record files. ``committed`` is where each file was left off."""
+    """The source of one run's record files. ``committed`` is where each file was left off.
 
-    def __init__(self, run: RunDirectory, committed: Mapping[str, int]) -> None:
+    With ``introduce`` each file's newest Hello in front of that is told again: for an engine that has lost its
+    memory, and would else know nobody to give a directive to.
+    """
+
+    def __init__(self, run: RunDirectory, committed: Mapping[str, int], *, introduce: bool = False) -> None:
         self._folder = run.records
         self._committed = dict(committed)
+        self._introduce = introduce
         self._tails: dict[str, RecordTail] = {}
         self._sequences: dict[tuple[str, int, str], int] = {}
         self._said: dict[str, str] = {}
@@ -101,7 +106,9 @@ class RecordFiles:
             yield Told(0, SourceState(name, SourceWord.DAMAGED, f"not read: {error}"))
             return
         known = self._sequences.get((file.role, file.rank, file.incarnation), 0)
-        self._tails[name] = RecordTail(file, fd, self._committed.get(name, 0), known)
+        tail = self._tails[name] = RecordTail(file, fd, self._committed.get(name, 0), known)
+        if self._introduce and tail.hello is not None:
+            yield tail.hello
         for other in self._tails.values():
             same = (other.file.role, other.file.rank) == (file.role, file.rank)
             if same and other.file.incarnation < file.incarnation:  # an old life cannot blind the new one

@@ -32,6 +32,7 @@ class RecordTail:
         self.damaged = self.missing = self.unknown = 0
         self.foreign = 0
         self.at_end = False
+        self.hello: Told | None = None  # the newest one in front of ``offset``
         self._fd = fd
         self._chunk = _CHUNK
         self._time = 0
@@ -78,13 +79,15 @@ class RecordTail:
         os.close(self._fd)
 
     def _learn(self, upto: int) -> None:
-        """Read the schemas of what was committed before: the frames behind it need them."""
+        """Read the schemas of what was committed before: the frames behind it need them. And who spoke."""
         at = 0
         while at < upto:
             found = scan(os.pread(self._fd, min(self._chunk, upto - at), at))
             for frame in found.frames:
                 if frame.kind == Kind.SCHEMA:
                     self._take_schema(frame)
+                elif frame.kind == Kind.HELLO:
+                    self.hello = Told(frame.time, Hello.decode(frame.body))
                 self.sequence = max(self.sequence, frame.sequence)
             if not found.consumed:
                 if self._chunk >= _MOST_CHUNK or upto - at <= self._chunk:

@@ -1,0 +1,54 @@
+"""The core pack with numbers small enough that a scenario of twenty steps meets every one of them."""
+
+import json
+from functools import lru_cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import yaml
+
+_ROLLBACK = {"remedy": "rollback", "horizon": 3}
+_TURN = {"remedy": "rollback", "horizon": 3, "knobs": [{"name": "lr_scale", "times": 0.5}]}
+_RESTART = {"remedy": "restart", "horizon": 3}
+
+# What each variant changes of the playbook for non-finite values; "" is said of the one for a crash.
+_VARIANTS: dict[str, dict[str, Any]] = {
+    "core": {"budget": {"actions": 6, "steps": 200}},
+    "one action": {"budget": {"actions": 1, "steps": 200}},
+    "one incident": {"ceiling": {"incidents": 1, "steps": 1000}},
+    "long cooldown": {"cooldown": 12},
+    "knob first": {"rungs": [_TURN, {"remedy": "stop"}]},
+    "restart first": {"rungs": [_RESTART, {"remedy": "stop"}]},
+    "restart after death": {"": [_RESTART, {"remedy": "page"}], "rungs": [_RESTART, {"remedy": "stop"}]},
+}
+NAMES = tuple(_VARIANTS)
+
+
+class Bounds(NamedTuple):
+    """A playbook's budget, as a person reads it in the file: so many actions in so many steps."""
+
+    actions: int
+    steps: int
+
+
+@lru_cache
+def bounds(name: str) -> dict[str, Bounds]:
+    """The budget of each kind of incident in a variant."""
+    budgets = {b["incident"]: b.get("budget", {}) for b in yaml.safe_load(pack(name))["playbooks"]}
+    return {kind: Bounds(b.get("actions", 3), b.get("steps", 200)) for kind, b in budgets.items()}
+
+
+@lru_cache
+def pack(name: str) -> str:
+    """The text of a variant."""
+    core = resources.files("gyrostat_rules.packs").joinpath("core.yaml").read_text()
+    tree = yaml.safe_load(core)
+    books = {b["incident"]: b for b in tree["playbooks"]}
+    book = books["nonfinite"]
+    book["rungs"] = [{"remedy": "skip_data", "horizon": 3}, _ROLLBACK, _TURN, _RESTART, {"remedy": "stop"}]
+    book["cooldown"] = 0
+    changes = dict(_VARIANTS[name])
+    if rungs := changes.pop("", None):
+        books["crash"]["rungs"] = rungs
+    book.update(changes)
+    return yaml.safe_dump(json.loads(json.dumps(tree)), sort_keys=False)  # without aliases
