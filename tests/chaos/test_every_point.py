@@ -9,12 +9,11 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
+from chaos_scenarios import BY_NAME, SCENARIOS, Schedule
+from chaos_schedules import losses, pairs, singles
+from chaos_world import World
 
 from gyrostat_rules.guards import GUARDS
-
-from .scenarios import BY_NAME, SCENARIOS, Schedule
-from .schedules import losses, pairs, singles
-from .world import World
 
 _PAIRS, _LOSSES = 10, 6  # of each scenario in CI, drawn by the scenario's name
 _NAMES = pytest.mark.parametrize("name", BY_NAME)

@@ -6,9 +6,8 @@
 import os
 
 import pytest
-
-from .schedules import by_chance
-from .world import World
+from chaos_schedules import by_chance
+from chaos_world import World
 
 _CI, _FULL = 2_000, 20_000
 _CHUNKS = 20

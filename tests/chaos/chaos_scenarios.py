@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from .deaths import Blow
-from .trainer import Plan
+from chaos_deaths import Blow
+from chaos_trainer import Plan
 
 
 class Scenario(NamedTuple):

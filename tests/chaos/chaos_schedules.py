@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from itertools import combinations
 from random import Random
 
-from gyrostat_agent import failpoints
+from chaos_deaths import TRAINER_POINTS, Blow
+from chaos_packs import NAMES
+from chaos_scenarios import SCENARIOS, Scenario, Schedule
+from chaos_trainer import Plan
+from chaos_world import points_of
 
-from .deaths import TRAINER_POINTS, Blow
-from .packs import NAMES
-from .scenarios import SCENARIOS, Scenario, Schedule
-from .trainer import Plan
-from .world import points_of
+from gyrostat_agent import failpoints
 
 _DELAYS = (0, 1, 4, -1)  # rounds until whoever died is started again; -1: not before the end
 

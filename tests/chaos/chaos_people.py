@@ -3,12 +3,12 @@
 from pathlib import Path
 from zlib import crc32
 
+from chaos_scenarios import Scenario
+
 from gyrostat.wire import frames
 from gyrostat_agent.loop import Agent
 from gyrostat_agent.rundir import prepare
 from gyrostat_agent.sources import commands
-
-from .scenarios import Scenario
 
 RUN = "chaos"
 

@@ -9,21 +9,21 @@ import shutil
 import tempfile
 from collections import Counter
 
+from chaos_clock import Clock, virtual
+from chaos_deaths import Blow, Crash, Death, Deaths
+from chaos_history import History
+from chaos_invariants import Watch
+from chaos_packs import pack
+from chaos_people import RUN, People
+from chaos_scenarios import Scenario, Schedule
+from chaos_store import Store, View
+from chaos_supervisor import Supervisor
+from chaos_trainer import Ended, Trainer
+
 from gyrostat_agent import failpoints
 from gyrostat_agent.loop import Agent
 from gyrostat_agent.rundir import prepare
 from gyrostat_agent.settings import Settings
-
-from .clock import Clock, virtual
-from .deaths import Blow, Crash, Death, Deaths
-from .history import History
-from .invariants import Watch
-from .packs import pack
-from .people import RUN, People
-from .scenarios import Scenario, Schedule
-from .store import Store, View
-from .supervisor import Supervisor
-from .trainer import Ended, Trainer
 
 _TMPFS = "/dev/shm"
 

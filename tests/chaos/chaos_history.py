@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gyrostat.wire import Directive, Resume
+from chaos_deaths import Blow, Deaths
+from chaos_scenarios import Scenario
+from chaos_store import Store
 
-from .deaths import Blow, Deaths
-from .scenarios import Scenario
-from .store import Store
+from gyrostat.wire import Directive, Resume
 
 
 class Sent(NamedTuple):

@@ -5,6 +5,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from chaos_coverage import facts_of
+from chaos_history import History, Sent
+from chaos_packs import bounds
+from chaos_trainer import Trainer
+
 from gyrostat.wire import Record, RunDirectory
 from gyrostat_agent.journal import Journal, Turn
 from gyrostat_agent.loop import Agent
@@ -13,11 +18,6 @@ from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import Batch, Input
 from gyrostat_rules.remedies import NEEDS_APPROVAL
-
-from .coverage import facts_of
-from .history import History, Sent
-from .packs import bounds
-from .trainer import Trainer
 
 _OUTCOMES = {"done", "failed", "timed out", "ineffective", "unknown"}
 _ANSWERS = {"applied", "refused", "failed"}

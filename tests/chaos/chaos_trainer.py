@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from chaos_deaths import Death
+from chaos_store import Saved, Store
+
 from gyrostat import Control, Knob, StepGuard, Telemetry
 from gyrostat.wire import Ack, Directive, Resume
-
-from .deaths import Death
-from .store import Saved, Store
 
 
 class Plan(NamedTuple):
