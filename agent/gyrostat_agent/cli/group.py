@@ -1,12 +1,10 @@
 """The group ``gyrostat``: its commands in one table, errors without stack traces, exit statuses documented."""
 
 import importlib
-import os
-import sys
 
 import click
 
-from gyrostat_agent.errors import EXIT_FAULT, AgentError
+from gyrostat_agent.errors import AgentError
 
 COMMANDS = {
     "demo": ("demo", "Train a small looped MoE, break it, mend it, and show what happened."),
@@ -60,7 +58,10 @@ def gyrostat() -> None:
 
 
 def main() -> int:
-    """Run the command line; a user's mistake is one line, never a stack trace."""
+    """Run the command line; a user's mistake is one line, never a stack trace.
+
+    A reader that has gone (``| head``) is click's to see to: status 1, and nothing said.
+    """
     try:
         result = gyrostat(standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -75,6 +76,3 @@ def main() -> int:
     except AgentError as error:
         click.echo(f"gyrostat: {error}", err=True)
         return error.status
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
-        return EXIT_FAULT

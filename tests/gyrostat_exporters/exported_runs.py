@@ -1,0 +1,44 @@
+"""A run's state with something of everything in it, for exporters to show."""
+
+from gyrostat.wire import Record
+from gyrostat_exporters.view import Tally, View, view
+from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.inputs import SourceWord
+from gyrostat_rules.state import Alert, Incident, Process, State, Window
+
+NAN, INF = float("nan"), float("inf")
+
+
+def record(step: int, rank: int = 0, **values: float) -> Record:
+    return Record("trainer", rank, "0123456789ab", 0, step, step, 1000.0 + step, values)
+
+
+def action(state: str) -> Entry:
+    return Entry("1.0", 0.0, 5, EntryKind.ACTION, "i0001.1", state, "", {"remedy": "rollback"})
+
+
+def full_state() -> State:
+    """Two ranks, a firing alert, an open and a resolved incident."""
+    state = State(run="r", step=5, segment=1, incident_count=2)
+    for rank in (0, 1):
+        state.processes[f"trainer/{rank}"] = Process("trainer", rank, last_step=5, last_at=1005.0)
+    state.windows["trainer/0"] = {"loss": Window([4, 5], [0.5, NAN]), "reward": Window([5], [0.25])}
+    state.alerts["A"] = Alert("A", {}, "firing", 5, 0.0, 5, 5, NAN, "")
+    state.incidents = [incident("i0001", "resolved"), incident("i0002", "acting")]
+    return state
+
+
+def incident(name: str, state: str) -> Incident:
+    return Incident(name, "nonfinite", state, 5, 5, 0.0, ["A"], 5)
+
+
+def full_view(*blind: str) -> View:
+    tally = Tally(turns=7, missing=2, damaged=1)
+    tally.count([record(4, loss=0.5), record(5, loss=NAN, grad_norm=-INF)], [action("sent"), action("done")])
+    return view(full_state(), tally, {"A": "critical"}, blind)
+
+
+def stale_state() -> State:
+    state = full_state()
+    state.sources = {"a": [SourceWord.FOREIGN, "version 9"], "b": [SourceWord.DAMAGED, "passed over"]}
+    return state
