@@ -99,6 +99,8 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
             replaced(state, moment, hello)
             if state.plan_from == math.inf:
                 state.plan_from = moment.at + _LOOK_SECONDS
+            elif old is None and hello.checkpoint_root and not state.checkpoints:
+                state.met = moment.turn
 
 
 def _take_record(state: State, moment: Moment, record: Record) -> None:

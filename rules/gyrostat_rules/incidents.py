@@ -11,6 +11,7 @@ from gyrostat_rules.state import Alert, Incident, State
 
 OPEN, ACTING, PROBATION, RESOLVED, HELD, STOPPED = "open", "acting", "probation", "resolved", "held", "stopped"
 _REMEMBERED = 50
+_FIRST_LOOK_SECONDS = 5.0
 QUIET_STEPS = 20  # clean steps after which a cause that nobody mended is over
 
 
@@ -75,6 +76,8 @@ def _of_this_cause(state: State, kind: str, step: int) -> Incident | None:
 
 def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> Incident:
     state.incident_count += 1
+    if state.met == moment.turn:  # it was ill when it was first seen: its checkpoints are looked at before planning
+        state.plan_from = max(state.plan_from, moment.at + _FIRST_LOOK_SECONDS)
     fired = _first_fired(state, alert, rule)
     incident = Incident(
         f"i{state.incident_count:04d}", rule.incident, "", alert.onset, fired, moment.at, [key], alert.last_step,

@@ -17,10 +17,13 @@ _GRACE = 30.0  # seconds after a directive's expiry in which its answer may stil
 def answered(state: State, moment: Moment, answer: Answer) -> None:
     """An Ack has come: settle its action when all who must answer have."""
     found = find(state, answer.ack.number)
-    if found is None:
+    key = key_of(answer.role, answer.rank)
+    if found is None:  # not of ours; that somebody gave orders to this trainer is worth a line all the same
+        moment.write(
+            EntryKind.RUN, key, "answered", f"directive {answer.ack.number}, {_words(answer)}", answer.ack.step
+        )
         return
     incident, action = found
-    key = key_of(answer.role, answer.rank)
     if key in action.answers or not _counts(action, answer):
         return
     if answer.ack.action not in ("", action.id):  # a number that another life of this run has used

@@ -192,6 +192,7 @@ class State:
     deeds: list[Deed] = field(default_factory=list)
     closed: list[Deed] = field(default_factory=list)
     next_directive: int = 1
+    met: int = -1  # the turn in which the trainer was first heard of; no checkpoint can have been looked at by then
     plan_from: float = 0.0  # seconds; before, nothing is planned or proved: checkpoints are still being looked at
     released: str = ""
     release_orders: dict[str, str] = field(default_factory=dict)

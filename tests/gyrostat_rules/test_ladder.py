@@ -266,3 +266,14 @@ def test_shadow_plans_and_does_nothing(knobs: tuple[KnobState, ...]) -> None:
     story.applied(21)
     assert (story.action.remedy, story.action.verdict, story.action.reason) == ("rollback", "hold", "mode is shadow")
     assert story.sent() == []
+
+
+def test_a_run_that_is_ill_when_first_seen_is_looked_at_before_it_is_treated() -> None:
+    """An agent that comes late has no verdict on any checkpoint yet: it must not pass rollback by and stop the run."""
+    story = Story()
+    told = [story.record(step) for step in range(1, 21)] + [story.record(21, loss=NAN, step_applied=1.0)]
+    story.batch(story.hello(), *told)
+    assert story.sent() == []
+    story.checkpoint(15)
+    story.tick(6.0)
+    assert story.sent() == ["rollback"]

@@ -65,6 +65,7 @@ def _go_back(trainer: Trainer, resume: Resume, known: Known) -> None:
     if checkpoint.manifest.step != resume.step:
         raise ValueError(f"{resume.checkpoint} is of step {checkpoint.manifest.step}, not {resume.step}")
     knobs = turned(checkpoint.knobs, resume.knobs)
-    items = trainer.data.checked(resume.pass_over)
+    # What any life passed over stays passed over: an older checkpoint does not know of it, and would meet it again.
+    items = trainer.data.checked(resume.pass_over).union(*(m.place.passed_over for _, m in known))
     trainer.go_back(checkpoint, items, seen=max(m.place.seen for _, m in known))
     trainer.knobs = knobs
