@@ -44,7 +44,11 @@ check: venv  ## format, lint, types, layers, rule packs
 	$(BIN)/gyrostat rules check
 
 bench: venv  ## speed, as ratios against named peers in one run
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script --quick || exit 1; done
+	@for b in emit sync_count lost_records blocked_emit nan_to_directive; do \
+	  echo "== $$b"; $(BIN)/python benchmarks/$$b.py --quick || exit 1; done
+	@echo "== sdk_share"; $(BIN)/python benchmarks/sdk_share.py
+	@echo "== engine_feed"; $(BIN)/python benchmarks/engine_feed.py --steps 500
+	@echo "== checkpoint_verify"; $(BIN)/python benchmarks/checkpoint_verify.py 64
 
 clean:  ## the venv and what was built
 	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
