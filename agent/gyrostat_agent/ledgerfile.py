@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gyrostat.wire import RightsError
-from gyrostat.wire.rights import read_trusted
+from gyrostat.wire.rights import check_folder, read_trusted
 from gyrostat_agent import failpoints
 from gyrostat_agent.errors import TemporaryError
 
@@ -27,6 +27,7 @@ def write(root: str, facts: Mapping[str, Any], head: str, *, durable: bool = Tru
     folder = os.path.join(root, ".gyrostat")
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        check_folder(folder)
         draft = os.path.join(folder, ".ledger.draft")
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb", buffering=0) as out:
@@ -35,13 +36,14 @@ def write(root: str, facts: Mapping[str, Any], head: str, *, durable: bool = Tru
                 os.fsync(out.fileno())
         os.rename(draft, path_of(root))
     except OSError as error:
-        raise TemporaryError(f"{folder}: the ledger cannot be written: {error.strerror}") from None
+        raise TemporaryError(f"{folder}: the ledger cannot be written: {error.strerror or error}") from None
     failpoints.reach("ledger.written")
 
 
 def read(root: str) -> tuple[dict[str, Any] | None, str]:
     """``(facts, "")``, ``(None, "")`` where there is none, ``(None, why)`` where it cannot be believed."""
     try:
+        check_folder(os.path.dirname(path_of(root)))
         raw = json.loads(read_trusted(path_of(root), _LIMIT))
     except FileNotFoundError:
         return None, ""

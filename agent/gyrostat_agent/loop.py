@@ -1,4 +1,4 @@
-"""The agent's loop: one pass takes a record from its file to a directive. DESIGN §3 is this file.
+"""The agent's loop: one pass takes a record from its file to a directive, as docs/architecture.md draws it.
 
     1 drain every source          2 decide (pure)          3 commit, BEFORE anything is done
     4 carry out what was decided  5 tidy up: what is committed may be deleted, shown, written to the ledger
@@ -14,7 +14,7 @@ from gyrostat.wire import Hello, RunDirectory
 from gyrostat_agent import failpoints, ledgerfile
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.errors import TemporaryError
-from gyrostat_agent.recovery import recover, settle
+from gyrostat_agent.recovery import recover, settle, trust
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.commands import CommandFiles
 from gyrostat_agent.sources.recordfiles import RecordFiles
@@ -136,7 +136,7 @@ class Agent:
         self._take(Command(now, Verb.CONFIGURE, words))
         if distrust:
             self._take(Command(now, Verb.DISTRUST, {"reason": distrust}))
-        if self._keep_facts(durable=True) and (failed := settle(self.engine, self._directives, now)):
+        if self._keep_facts(durable=True) and (failed := settle(self.engine, self._directives, now, self._spoilt)):
             self._take(Batch(now, tuple(failed)))
         failpoints.reach("settled")
 
@@ -201,10 +201,16 @@ class Agent:
         failed = self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
         return [] if failed is None else [failed]
 
+    def _spoilt(self, path: str, digest: str) -> str:
+        seen = self._checkpoints.recheck(path, digest)
+        return seen.why if seen.fit == Fit.UNFIT else ""
+
     def _obey(self, now: float) -> None:
         """What people have said; each file goes once the journal has it."""
         for name, command in self._commands.drain(now):
             self._take(command)
+            if command.verb == Verb.TRUST:
+                trust(self._run, self.engine.state.settings.trusted)
             self._commands.done(name)
 
     def _look_for_root(self) -> None:

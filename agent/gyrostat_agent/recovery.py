@@ -4,16 +4,19 @@ The same code at the first start and after every crash. The snapshot is a short 
 again and must give the same entries, else what is on the disk does not add up and the run is only observed.
 """
 
+import contextlib
 import os
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gyrostat.wire import RunDirectory
+from gyrostat.wire.rights import read_trusted
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.errors import DistrustError
-from gyrostat_agent.journal import Journal, JournalError
+from gyrostat_agent.journal import Journal, JournalError, encode_entry
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import Entry
-from gyrostat_rules.inputs import Delivery
+from gyrostat_rules.inputs import Delivery, DeliveryWord
 from gyrostat_rules.outcome import in_flight
 
 
@@ -40,6 +43,8 @@ def recover(run: RunDirectory) -> Recovered:
         engine = _rebuild(journal, believe_snapshot=verdict.ok)
     except (DistrustError, JournalError, ValueError, TypeError) as error:
         engine, distrust, lost = Engine(), distrust or str(error), True
+    if distrust and distrust == _trusted(run):
+        distrust = ""
     engine.state.turn = verdict.turns  # entries are numbered by turn, and no number comes twice
     trainer = engine.state.trainer()
     # By what is known and not by the number of turns: an agent that died before the first Hello has read no ledger.
@@ -47,16 +52,35 @@ def recover(run: RunDirectory) -> Recovered:
     return Recovered(journal, engine, fresh, distrust, lost)
 
 
-def settle(engine: Engine, directives: DirectiveFiles, now: float) -> list[Delivery]:
+def trust(run: RunDirectory, reason: str) -> None:
+    """Remember what a person has looked into: the journal that is broken there cannot say it at the next start."""
+    with contextlib.suppress(OSError), open(os.path.join(run.agent, "trusted"), "w", encoding="utf-8") as out:
+        out.write(reason)
+
+
+def _trusted(run: RunDirectory) -> str:
+    try:
+        return read_trusted(os.path.join(run.agent, "trusted"), 1 << 16).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def settle(engine: Engine, directives: DirectiveFiles, now: float, spoilt: Callable[[str, str], str]) -> list[Delivery]:
     """Carry out again, by name, every intent that has no answer and is still valid. What is there already, is.
 
-    Not where people have said meanwhile that nothing is to be done: such an intent runs out unanswered.
+    Not where people have said meanwhile that nothing is to be done: such an intent runs out unanswered. Nor to a
+    checkpoint that is ``spoilt(path, digest)`` by now, which says how, or ''.
     """
-    failed = []
+    failed: list[Delivery | None] = []
     if engine.state.settings.mode != "act" or engine.state.settings.distrust:
         return []
     for _, action in in_flight(engine.state):
-        if now < action.expires_at and action.orders:
+        if now >= action.expires_at or not action.orders:
+            continue
+        path = action.arguments.get("checkpoint")
+        if path and (why := spoilt(path, action.arguments["digest"])):
+            failed.append(Delivery(action.id, DeliveryWord.FAILED, f"the checkpoint is no longer fit: {why}"))
+        else:
             failed.append(directives.carry_out(action.id, action.orders))
     if engine.state.release_orders:
         directives.carry_out("release", engine.state.release_orders)
@@ -83,9 +107,6 @@ def _restored(journal: Journal) -> tuple[Engine, int]:
         return Engine(), 0
 
 
-def same(left: "list[Entry] | tuple[Entry, ...]", right: "list[Entry] | tuple[Entry, ...]") -> bool:
-    """True where two lists of entries say the same. Compared as written: a NaN equals itself there."""
-    return len(left) == len(right) and all(
-        (a.id, a.kind, a.subject, a.state, a.step, a.text) == (b.id, b.kind, b.subject, b.state, b.step, b.text)
-        for a, b in zip(left, right, strict=True)
-    )
+def same(left: Sequence[Entry], right: Sequence[Entry]) -> bool:
+    """True where two lists of entries say the same, to the last fact; as written, where a NaN equals itself."""
+    return list(map(encode_entry, left)) == list(map(encode_entry, right))

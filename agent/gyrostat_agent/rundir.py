@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import stat
+import time
 from pathlib import Path
 
 from gyrostat.wire import RightsError, RunDirectory
@@ -17,6 +18,7 @@ NETWORK = {
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "ceph", "gpfs", "beegfs", "glusterfs", "afs", "9p", "pvfs2",
     "fuse.sshfs", "fuse.glusterfs", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse", "fuse.ceph", "fuse.rclone",
 }  # fmt: skip
+_LOCK_SECONDS = 0.25  # whoever only asks who holds the lock has it for microseconds: that is no second agent
 
 
 def prepare(path: str) -> RunDirectory:
@@ -81,18 +83,27 @@ class Lock:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):
             raise SetupError(f"{path} is not a regular file; remove it")
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = read_holder(path)
-            os.close(self._fd)
-            raise HeldError(f"{run.path} is watched by {holder}; one agent a run") from None
+        end = time.monotonic() + _LOCK_SECONDS
+        while not _locks(self._fd):
+            if time.monotonic() > end:
+                holder = read_holder(path)
+                os.close(self._fd)
+                raise HeldError(f"{run.path} is watched by {holder}; one agent a run")
+            time.sleep(_LOCK_SECONDS / 50)
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
 
     def release(self) -> None:
         """Let go."""
         os.close(self._fd)
+
+
+def _locks(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def held(run: RunDirectory) -> str:

@@ -3,7 +3,10 @@
 A thread of its own, that sees nothing but the newest view: it can neither slow the loop nor change anything.
 """
 
+import contextlib
+import ipaddress
 import json
+import socket
 import socketserver
 import threading
 from collections.abc import Callable, Iterable
@@ -16,6 +19,7 @@ from gyrostat_agent.errors import SetupError
 from gyrostat_exporters.metrics import Latest, RunCollector
 
 DEFAULT = "127.0.0.1:9466"
+_MOST_CONNECTIONS = 32
 _Start = Callable[[str, list[tuple[str, str]]], Any]
 
 
@@ -26,7 +30,7 @@ class Server:
         host, port = _split(listen)
         registry = CollectorRegistry()
         registry.register(RunCollector(latest))
-        app = _pages(make_wsgi_app(registry), latest, alive)
+        app = _pages(make_wsgi_app(registry), latest, alive, local=_is_loopback(host))
         try:
             self._server = make_server(host, port, app, server_class=_Threaded, handler_class=_Silent)
         except OSError as error:
@@ -40,11 +44,13 @@ class Server:
         self._server.server_close()
 
 
-def _pages(metrics: Any, latest: Latest, alive: Callable[[], str]) -> Any:
+def _pages(metrics: Any, latest: Latest, alive: Callable[[], str], *, local: bool) -> Any:
     def app(environ: dict[str, Any], start: _Start) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "/")
         if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
             return _answer(start, "405 Method Not Allowed", {"error": "this page is for reading"})
+        if local and not _is_address(environ.get("HTTP_HOST", "")):
+            return _answer(start, "403 Forbidden", {"error": "ask for it by address: a name may be anybody's"})
         if path == "/metrics":
             found: Iterable[bytes] = metrics(environ, start)
             return found
@@ -65,7 +71,7 @@ def _pages(metrics: Any, latest: Latest, alive: Callable[[], str]) -> Any:
 
 
 def _answer(start: _Start, status: str, said: dict[str, Any]) -> list[bytes]:
-    body = (json.dumps(said, ensure_ascii=False) + "\n").encode()
+    body = (json.dumps(said) + "\n").encode()
     start(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return [body]
 
@@ -77,8 +83,48 @@ def _split(listen: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or host.startswith("127.") or host == "::1"
+
+
+def _is_address(host: str) -> bool:
+    """True for localhost or a number: a name that a web page made up, and had resolved to this machine, is neither."""
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() and not host.endswith("]") else host
+    if name in ("", "localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
 class _Threaded(socketserver.ThreadingMixIn, WSGIServer):
+    """A thread a connection, and so many at most: the agent needs its descriptors for the run."""
+
     daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, *args: Any) -> None:
+        self._open: dict[Any, None] = {}  # oldest first
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve it; where too many are open, the oldest goes: it is the one that does not finish."""
+        for old in list(self._open)[: max(0, len(self._open) + 1 - _MOST_CONNECTIONS)]:
+            with contextlib.suppress(OSError):
+                old.shutdown(socket.SHUT_RDWR)
+            self._open.pop(old, None)
+        self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """It is served."""
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is not news, and a stack trace a line of it would fill the log."""
 
 
 class _Silent(WSGIRequestHandler):

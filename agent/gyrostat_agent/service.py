@@ -1,8 +1,6 @@
 """The agent as a process: sleeps between passes, survives a journal that fails, ends in order on a signal."""
 
-import contextlib
 import gc
-import json
 import os
 import signal
 import sys
@@ -10,7 +8,8 @@ import time
 from collections.abc import Callable
 
 from gyrostat.wire import RunDirectory
-from gyrostat.wire.messages import numbers
+from gyrostat.wire.fields import clean
+from gyrostat_agent import statusfile
 from gyrostat_agent.checkpoints import CheckpointSource, ChildVerifier
 from gyrostat_agent.errors import AgentError, SetupError
 from gyrostat_agent.journal import JournalError
@@ -20,11 +19,12 @@ from gyrostat_agent.server import Server
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.wakeup import WakeUp
 from gyrostat_exporters.metrics import Latest
-from gyrostat_exporters.view import Tally, View, view
-from gyrostat_rules.detectors.stall import Stall, limit
+from gyrostat_exporters.view import Tally, View, nothing, view
+from gyrostat_rules.detectors.stall import Stall, is_silent
 from gyrostat_rules.packfile import parse
 
 _STUCK_SECONDS = 30.0
+_LAST_PASSES = 100
 _SHOW_SECONDS = 0.5
 _BACKOFF, _MOST_BACKOFF = 1.0, 30.0
 
@@ -39,7 +39,9 @@ class Service:
         self._verifier = ChildVerifier()
         self._checkpoints = CheckpointSource(self._verifier, wake=self._wake.ring)
         self._latest, self._tally = Latest(), Tally()
-        self._severities = {r.alert: r.severity for r in parse(settings.pack_text).rules}
+        rules = parse(settings.pack_text).rules
+        self._severities = {r.alert: r.severity for r in rules}
+        self._stall = next((r.params for r in rules if r.detector == "stall"), Stall())
         self._passed = time.monotonic()
         self._shown = 0.0
         self._ending = False
@@ -52,8 +54,11 @@ class Service:
         """Pass after pass; returns the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._end)
-        backoff = _BACKOFF
-        while not self._ending:
+        # Held back since the start, so that being told to end is never simply dying.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
+        backoff, looked = _BACKOFF, False
+        while not self._ending or not looked:
+            looked = True
             try:
                 agent = Agent(self._run, self._settings, self._checkpoints, time.time)
             except (AgentError, JournalError) as error:
@@ -66,6 +71,8 @@ class Service:
                 agent.close()
             except (AgentError, JournalError) as error:
                 agent.abandon()
+                self._checkpoints.close()  # its verdicts may have been in the turn that was not written: ask anew
+                self._checkpoints = CheckpointSource(self._verifier, wake=self._wake.ring)
                 backoff = self._wait_out(error, backoff)
         return self._leave()
 
@@ -81,6 +88,16 @@ class Service:
             self._wake.also({fd} if fd is not None else set())
             if not items:
                 self._wake.wait(agent.seconds_to_tick())
+        self._look_once_more(agent)
+
+    def _look_once_more(self, agent: Agent) -> None:
+        """What was written before we were told to end: a death, a goodbye. Silence must not read as healthy."""
+        for _ in range(_LAST_PASSES):
+            news = agent.once()
+            self._shown = 0.0
+            self._show(agent, news)
+            if not news:
+                return
 
     def _show(self, agent: Agent, news: bool) -> None:
         """Publish a view, at most twice a second unless something was decided."""
@@ -95,8 +112,11 @@ class Service:
             return
         self._shown = now
         self._tally.missing, self._tally.damaged, self._tally.turns = agent.missing, agent.damaged, agent.turns
-        self._latest.view = view(agent.engine.state, self._tally, self._severities, self._blind(agent))
-        _write_status(self._run, self._latest.view, self._server.address if self._server else "")
+        self._publish(view(agent.engine.state, self._tally, self._severities, self._blind(agent)))
+
+    def _publish(self, shown: View) -> None:
+        self._latest.view = shown
+        statusfile.write(self._run, shown, self._server.address if self._server else "")
 
     def _blind(self, agent: Agent) -> list[str]:
         """What cannot be seen now: silence must never read as healthy."""
@@ -106,11 +126,8 @@ class Service:
             found.append("no trainer has spoken yet")
         now = time.time()
         for process in state.processes.values():
-            silent = now - process.last_at
-            if process.role == "supervisor" or process.ended or process.last_step < 0:
-                continue
-            if silent > limit(Stall(), process):
-                found.append(f"{process.role} {process.rank} has been silent for {silent:.0f} s")
+            if is_silent(self._stall, process, now):
+                found.append(f"{process.role} {process.rank} has been silent for {now - process.last_at:.0f} s")
         return found
 
     def _tell_start(self, agent: Agent) -> None:
@@ -124,8 +141,8 @@ class Service:
         if str(error) != self._trouble:
             self._say(f"cannot go on, trying again: {error}")
         self._trouble = str(error)
-        if self._latest.view is not None:
-            self._latest.view = self._latest.view._replace(blind=(self._trouble,))
+        last = self._latest.view or nothing(self._settings.run, self._settings.mode, "")
+        self._publish(last._replace(blind=(self._trouble,)))
         self._passed = time.monotonic()
         self._wake.wait(backoff)
         return min(_MOST_BACKOFF, 2 * backoff)
@@ -160,29 +177,6 @@ def _serve(listen: str, latest: Latest, stuck: Callable[[], str], say: Callable[
         return Server(f"{host}:0", latest, stuck)
 
 
-def _write_status(run: RunDirectory, shown: View, address: str) -> None:
-    """For ``gyrostat status``: the newest view, replaced as a whole. Where it cannot be written, so be it."""
-    path = os.path.join(run.agent, "status.json")
-    ranks = [
-        {"role": r.role, "rank": r.rank, "step": r.step, "at": r.at, "ended": r.ended, **_values(r.values)}
-        for r in shown.ranks
-    ]
-    said = {
-        "run": shown.run, "mode": shown.mode, "observe_only": shown.distrust, "step": shown.step,
-        "segment": shown.segment, "ready": not shown.blind, "blind": list(shown.blind), "http": address,
-        "incidents": shown.incident_count, "open": [list(i) for i in shown.incidents], "ranks": ranks,
-        "alerts": [list(a) for a in shown.alerts], "at": time.time(), "pid": os.getpid(),
-    }  # fmt: skip
-    with contextlib.suppress(OSError):
-        with open(f"{path}.draft", "w", encoding="utf-8") as out:
-            json.dump(said, out, allow_nan=False)
-        os.rename(f"{path}.draft", path)
-
-
-def _values(values: dict[str, float]) -> dict[str, object]:
-    return numbers(values, "values")
-
-
 def say_on_stderr(line: str) -> None:
-    """One line for the operator."""
-    print(f"gyrostat: {line}", file=sys.stderr, flush=True)
+    """One line for the operator; what a trainer or a checkpoint says in it commands no terminal."""
+    print(f"gyrostat: {clean(line)}", file=sys.stderr, flush=True)

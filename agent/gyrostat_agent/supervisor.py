@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from gyrostat import Control, Telemetry
@@ -38,7 +38,9 @@ class Supervisor:
     """One trainer, its agent, and the word between them.
 
     ``agent_argv`` None: an agent is there already. ``mode`` is observe, shadow or act; only in act a death is
-    held, for ``mend_within`` seconds, until a directive says restart or release. Raises ValueError on no command.
+    held, for ``mend_within`` seconds, until a directive says restart or release. ``agent_takes_up`` are signals held
+    back from the agent until it takes them up itself: told to end while it starts, it must not simply die. Raises
+    ValueError on no command.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Supervisor:
         *,
         mode: str,
         mend_within: float = 60.0,
+        agent_takes_up: Collection[int] = (),
     ) -> None:
         if not command:
             raise ValueError("there is no command to run; give one after --")
@@ -60,6 +63,7 @@ class Supervisor:
         self._agent_argv = agent_argv
         self._mode = mode
         self._mend_within = mend_within
+        self._agent_takes_up = agent_takes_up
         self._pid = self._status = 0
         self._asks = 0  # signals since the trainer's start that ask the run to end
         self._passed: set[int] = set()
@@ -91,7 +95,8 @@ class Supervisor:
         self._control = Control(self._telemetry, procedures={"restart": self._restart, "release": self._release})
         if fault := self._telemetry.counts.fault:
             say(f"{fault}; the trainer runs, but nothing can restart it")
-        self._agent = AgentProcess(self._agent_argv, self._environment, self._mask, say)
+        mask = self._mask | set(self._agent_takes_up)
+        self._agent = AgentProcess(self._agent_argv, self._environment, mask, say)
         self._agent.tend(time.monotonic())
 
     def _turn(self, seconds: float) -> None:

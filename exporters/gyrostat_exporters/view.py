@@ -27,7 +27,10 @@ class Rank(NamedTuple):
 
 
 class View(NamedTuple):
-    """A run at one moment. ``blind`` names what cannot be seen now, and why; empty is what ready means."""
+    """A run at one moment. ``blind`` names what cannot be seen now, and why; empty is what ready means.
+
+    ``held`` are the actions that wait, each by its id with what for.
+    """
 
     run: str
     mode: str
@@ -41,6 +44,8 @@ class View(NamedTuple):
     blind: tuple[str, ...]
     cut: int
     tally: "Tally"
+    held: tuple[tuple[str, str], ...] = ()
+    paused: bool = False
 
 
 @dataclass(slots=True)
@@ -86,8 +91,18 @@ def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable
         tuple(r._replace(values=dict(sorted(r.values.items())[:_SERIES])) for r in ranks),
         tuple((a.rule, severities.get(a.rule, ""), a.state) for a in state.alerts.values()),
         tuple((i.kind, i.state) for i in state.incidents if _goes_on(state, i)), state.incident_count,
-        (*blind, *sources), cut, tally.copy(),
+        (*blind, *sources), cut, tally.copy(), _held(state), state.settings.paused,
     )  # fmt: skip
+
+
+def nothing(run: str, mode: str, blind: str) -> View:
+    """What is shown before anything could be looked at, and why."""
+    return View(run, mode, "", -1, 0, (), (), (), 0, (blind,), 0, Tally())
+
+
+def _held(state: State) -> tuple[tuple[str, str], ...]:
+    last = [i.actions[-1] for i in state.incidents if i.state == "held" and i.actions]
+    return tuple((a.id, a.reason) for a in last if a.verdict == "hold" and not a.number)
 
 
 def _goes_on(state: State, incident: Incident) -> bool:

@@ -1,8 +1,8 @@
 """The first stage: take in what was said. Facts go into the state at once, records into windows and steps.
 
 Nothing is judged here. A jump back of the run (a rollback, a restart) rewinds the windows and drops the alerts
-that came from the steps undone: a detector that is not rewound with the weights fires a second time on
-nothing (ALGORITHMS §6).
+that came from the steps undone: a detector that is not rewound with the weights was seen to fire a second
+time on nothing.
 """
 
 import math
@@ -21,6 +21,7 @@ from gyrostat_rules.state import Jump, Process, State, Window, key_of
 _RECENT = 4
 _STEP_TIMES = 32
 _CHECKPOINTS = 200
+_FIRST_LOOK_SECONDS = 5.0  # for the checkpoints of a run that is seen for the first time to be verified
 _LOOK_SECONDS = 30.0  # after a ledger was taken up, for records and checkpoints to be seen again
 _WAIT_SECONDS = 5.0  # how long a step waits for ranks that have not spoken
 _WAITING = 256  # steps that may wait at once: a rank that is silent, on a clock that is ahead, must not fill memory
@@ -95,12 +96,24 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
         moment.write(EntryKind.RUN, key, "began", text, incarnation=hello.incarnation, pid=hello.pid)
         if old is not None:
             forget_alerts(state, moment, hello.role, hello.rank)
+        if hello.rank == 0:
+            _forget_ranks(state, moment, hello.role, hello.world)
         if key == "trainer/0":  # of the first life known here too: the ledger may tell of a directive before it
             replaced(state, moment, hello)
             if state.plan_from == math.inf:
                 state.plan_from = moment.at + _LOOK_SECONDS
             elif old is None and hello.checkpoint_root and not state.checkpoints:
-                state.met = moment.turn
+                state.look_until = moment.at + _FIRST_LOOK_SECONDS
+
+
+def _forget_ranks(state: State, moment: Moment, role: str, world: int) -> None:
+    """A life of fewer ranks began: those that it has not are no stall and keep no step waiting."""
+    for key, process in list(state.processes.items()):
+        if process.role == role and process.rank >= max(world, 1):
+            rewind(state, moment, key, 0)
+            del state.processes[key]
+            state.windows.pop(key, None)
+            state.recent.pop(key, None)
 
 
 def _take_record(state: State, moment: Moment, record: Record) -> None:
@@ -174,6 +187,11 @@ def _take_died(state: State, moment: Moment, news: Died) -> None:
     status = news.exit.status
     how = f"exit {status}" if status >= 0 else f"signal {-status}"
     process.ended, process.asked = how, news.exit.asked
+    for other in state.processes.values() if not process.rank else ():  # a launcher's ranks have ended with it
+        if other.role == process.role and not other.ended:
+            other.ended, other.asked = how, news.exit.asked
+            if news.exit.asked:
+                forget_alerts(state, moment, other.role, other.rank)
     text = f"{news.exit.role} {news.exit.rank} ended: {how}" + (", as asked" if news.exit.asked else "")
     moment.write(EntryKind.RUN, key, "ended", text, status=status, asked=news.exit.asked)
     if news.exit.asked:

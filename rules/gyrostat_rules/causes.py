@@ -1,6 +1,6 @@
 """Kinds of incident, gravest cause first, and the families within which one cause is one incident."""
 
-NUMERIC = ("nonfinite", "divergence", "mismatch", "experts", "entropy")  # DESIGN §5: this order leads
+NUMERIC = ("nonfinite", "divergence", "mismatch", "experts", "entropy")  # this order leads
 APART = ("crash", "stall", "checkpoint", "hardware")  # never muted by numerics, never folded into them
 KINDS = NUMERIC + APART
 

@@ -1,4 +1,4 @@
-"""Which checkpoint to go back to, and why each newer one is not it (DESIGN §5, "certified").
+"""Which checkpoint to go back to, and why each newer one is not it.
 
 Certified is: complete, digest matches and every number finite (*verified*); older than the onset; not of a
 stretch that the run has left; no open incident at its step; and either the trainer's guard vouches for the

@@ -75,14 +75,15 @@ def _resume(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
 
 def _distrust(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     reason = str(arguments.get("reason", "not trusted"))
-    if state.settings.distrust == reason:
-        return ""
+    if reason in (state.settings.distrust, state.settings.trusted):
+        return ""  # said already, or looked into by a person, who trusts it all the same
     state.settings.distrust = reason
     return f"observe only: {reason}"
 
 
 def _trust(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     was, state.settings.distrust = state.settings.distrust, ""
+    state.settings.trusted = was or state.settings.trusted
     return f"trusted again by {arguments.get('by', 'somebody')}: {was}"
 
 

@@ -1,4 +1,4 @@
-"""Expert balance of one layer and loop, reduced from raw counts (ALGORITHMS §2.1).
+"""Expert balance of one layer and loop, reduced from raw counts.
 
     CV = std_e(f) * E      rho_eff = 1 / (1 + CV^2)      dead share = share of experts with f_e < 0.1 / E
 

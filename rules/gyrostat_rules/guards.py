@@ -41,8 +41,8 @@ RUN_ACTIONS, RUN_STEPS = 12, 1000  # of all kinds together, whatever the playboo
 
 
 def judge(case: Case) -> Verdict:
-    """The gravest verdict of all guards; among equals the first. A page touches nothing: only the mode may hold it."""
-    guards = GUARDS if REMEDIES[case.action.remedy].capability else (mode,)
+    """The gravest verdict of all guards; among equals the first. A page touches nothing: nothing may hold it back."""
+    guards = GUARDS if REMEDIES[case.action.remedy].capability else ()
     verdicts = [guard(case) for guard in guards]
     for word in (DENY, HOLD):
         for verdict in verdicts:

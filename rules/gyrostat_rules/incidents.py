@@ -11,7 +11,6 @@ from gyrostat_rules.state import Alert, Incident, State
 
 OPEN, ACTING, PROBATION, RESOLVED, HELD, STOPPED = "open", "acting", "probation", "resolved", "held", "stopped"
 _REMEMBERED = 50
-_FIRST_LOOK_SECONDS = 5.0
 QUIET_STEPS = 20  # clean steps after which a cause that nobody mended is over
 
 
@@ -68,7 +67,7 @@ def _of_this_cause(state: State, kind: str, step: int) -> Incident | None:
         if family(incident.kind) != family(kind):
             continue
         here = (incident.segment, incident.life) == (state.segment, _life(state))
-        goes_on = here and 0 <= step - incident.last_bad_step < QUIET_STEPS
+        goes_on = here and step - incident.last_bad_step < QUIET_STEPS  # a rank may be ahead of the others
         if incident.open or (incident.state == STOPPED and goes_on):
             return incident
     return None
@@ -76,8 +75,6 @@ def _of_this_cause(state: State, kind: str, step: int) -> Incident | None:
 
 def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> Incident:
     state.incident_count += 1
-    if state.met == moment.turn:  # it was ill when it was first seen: its checkpoints are looked at before planning
-        state.plan_from = max(state.plan_from, moment.at + _FIRST_LOOK_SECONDS)
     fired = _first_fired(state, alert, rule)
     incident = Incident(
         f"i{state.incident_count:04d}", rule.incident, "", alert.onset, fired, moment.at, [key], alert.last_step,

@@ -10,7 +10,7 @@ from gyrostat_rules.guards import ALLOW, DENY, Case, judge
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, STOPPED, move
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Playbook
-from gyrostat_rules.remedies import REMEDIES
+from gyrostat_rules.remedies import GO_BACK, REMEDIES
 from gyrostat_rules.state import Action, Deed, Incident, State
 
 _ANSWER_SECONDS, _ANSWER_STEPS = 60.0, 5.0
@@ -68,8 +68,11 @@ def _climb(state: State, moment: Moment, incident: Incident, book: Playbook) -> 
     while incident.rung < len(book.rungs):
         rung = book.rungs[incident.rung]
         remedy = REMEDIES[rung.remedy]
+        reason = remedy.fit(state, incident, rung)
+        if reason and rung.remedy in GO_BACK and state.may_look(moment.at):
+            return  # its checkpoints are still being verified: not having seen them is not having none
         action = _new(incident, incident.rung, rung.remedy, rung.horizon)
-        if reason := remedy.fit(state, incident, rung):
+        if reason:
             action.verdict, action.reason = DENY, reason
             _tell(moment, action, "passed by", f"{rung.remedy} does not fit: {reason}")
             incident.rung += 1
@@ -77,7 +80,9 @@ def _climb(state: State, moment: Moment, incident: Incident, book: Playbook) -> 
         remedy.order(state, incident, rung, action)
         _tell(moment, action, "planned", f"rung {incident.rung + 1}: {remedy.summary}; {action.explanation}")
         return
-    move(moment, incident, STOPPED, "every rung has been tried; a person is needed")
+    tried = any(a.number for a in incident.actions)
+    why = "every rung that fits has been tried" if tried else f"no rung fits: {incident.actions[-1].reason}"
+    move(moment, incident, STOPPED, f"{why}; a person is needed")
 
 
 def _outdated(state: State, incident: Incident, action: Action, book: Playbook) -> str:

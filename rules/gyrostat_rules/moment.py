@@ -1,4 +1,4 @@
-"""Moment and Ledger of lines: what one evaluation looks at, and where the stages put what they decide."""
+"""Moment: what one evaluation looks at, and where the stages put what they decide."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -159,4 +159,5 @@ REMEDIES: dict[str, Remedy] = {
     "stop": Remedy(CONTROL, False, "stop the run", _stop_fits, _stop_order),
     "page": Remedy(NOTHING, True, "ask a person", lambda state, incident, rung: "", _page_order),
 }
+GO_BACK = ("rollback", "restart")  # what needs a checkpoint
 NEEDS_APPROVAL = ("rollback", "restart", "stop")  # what cannot be undone; skip_data loses one item of data

@@ -10,24 +10,45 @@ from functools import lru_cache
 
 POISON, UNDEFINED = "poison", "undefined"
 
-# Tokens of a name, not substrings: `loss_scale` is no loss, `grad_norm_clip_fraction` no gradient norm.
+# Tokens of a name, not substrings: `loss_scale` is no loss, `grad_norm_clip_fraction` no gradient norm. No spreads:
+# that of a single sample is NaN in every healthy run, and where one feeds the update, the loss is NaN with it.
 _POISON = {
-    "loss", "policy_loss", "pg_loss", "actor_loss", "value_loss", "vf_loss", "critic_loss", "aux_loss", "z_loss",
-    "router_aux_loss", "router_z_loss", "grad_norm", "gradient_norm", "param_norm", "update_norm", "entropy",
-    "kl", "kl_loss", "ppo_kl", "approx_kl", "reward", "reward_mean", "reward_std", "score", "advantage",
-    "advantage_mean", "advantage_std", "log_prob", "logprob", "ratio", "importance_ratio", "parameters",
+    "loss", "grad_norm", "gradient_norm", "param_norm", "update_norm", "entropy", "kl", "ppo_kl", "approx_kl",
+    "kl_divergence", "reward", "rewards", "score", "advantage", "advantages", "log_prob", "log_probs", "logprob",
+    "logprobs", "ratio", "importance_ratio", "parameters",
 }  # fmt: skip
-_APART = {"eval", "val", "valid", "validation", "test"}
+_UPDATE = ("loss", "grad_norm", "gradient_norm", "param_norm", "update_norm", "parameters")
+_APART = {"eval", "val", "valid", "validation", "test", "best", "lowest", "min", "max", "target"}
+_PLAIN = {"train", "training", "total", "global", "mean", "avg", "average", "policy", "actor", "critic"}
 _SPLIT = re.compile(r"[/.:]+")
 
 
 @lru_cache(maxsize=4096)
 def meaning(name: str) -> str:
-    """POISON or UNDEFINED. ``actor/grad_norm`` and ``train/loss`` are read by their last part."""
-    parts = [p for p in _SPLIT.split(name.lower()) if p]
-    if not parts or _APART & set(parts[:-1]) or parts[-1].split("_")[0] in _APART:
-        return UNDEFINED
-    return POISON if parts[-1] in _POISON else UNDEFINED
+    """POISON or UNDEFINED. ``actor/grad_norm``, ``train_loss``, ``rewards/mean`` are read by what they measure."""
+    word = _measured(name)
+    return POISON if word in _POISON or word.endswith(("_loss", "_grad_norm")) else UNDEFINED
+
+
+@lru_cache(maxsize=4096)
+def feeds_update(name: str) -> bool:
+    """True for loss, gradient and parameters: not finite, they are harm from the first step on."""
+    return _measured(name).endswith(_UPDATE)
+
+
+def _measured(name: str) -> str:
+    """What is measured, bare of where and how it was averaged; '' for what is told of evaluation, or as a record."""
+    parts = [p for p in _SPLIT.split(re.sub(r"[\s-]+", "_", name.lower())) if p]
+    if len(parts) > 1 and parts[-1] in _PLAIN:
+        parts.pop()
+    words = parts[-1].split("_") if parts else []
+    if not words or _APART & {*parts[:-1], words[0], words[-1]}:
+        return ""
+    while len(words) > 1 and words[0] in _PLAIN:
+        words = words[1:]
+    while len(words) > 1 and words[-1] in _PLAIN:
+        words = words[:-1]
+    return "_".join(words)
 
 
 # What the trainer says about itself; the engine reads these, no rule is written on them.

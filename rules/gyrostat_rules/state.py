@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gyrostat.wire import KnobChange, KnobState, Record
-from gyrostat_rules.inputs import CheckpointSeen
+from gyrostat_rules.inputs import CheckpointSeen, Fit
 
 WINDOW = 256
 
@@ -147,6 +147,7 @@ class Settings:
     approvals: bool = True
     paused: bool = False
     distrust: str = ""
+    trusted: str = ""
     hold_seconds: float = 3600.0
     said: bool = False
 
@@ -192,10 +193,14 @@ class State:
     deeds: list[Deed] = field(default_factory=list)
     closed: list[Deed] = field(default_factory=list)
     next_directive: int = 1
-    met: int = -1  # the turn in which the trainer was first heard of; no checkpoint can have been looked at by then
     plan_from: float = 0.0  # seconds; before, nothing is planned or proved: checkpoints are still being looked at
+    look_until: float = 0.0  # seconds; before, a missing checkpoint may only not have been looked at yet
     released: str = ""
     release_orders: dict[str, str] = field(default_factory=dict)
+
+    def may_look(self, at: float) -> bool:
+        """True while it cannot be known yet what there is to go back to."""
+        return at < self.look_until and not any(c.fit == Fit.VERIFIED for c in self.checkpoints.values())
 
     def trainer(self) -> Process | None:
         """The trainer's rank 0, whom directives name."""

@@ -32,7 +32,7 @@ class Clock:
 
     perf_counter = monotonic
 
-    def new_incarnation(self) -> str:
+    def new_incarnation(self, *_: object) -> str:
         """Names that sort by start and are the same in every run of a schedule."""
         self._lives += 1
         return f"{self._lives:018x}"

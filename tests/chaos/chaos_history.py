@@ -27,6 +27,7 @@ class Sent(NamedTuple):
     target: str
     onset: int
     budget: tuple[int, int]
+    pod: int
 
 
 class Begun(NamedTuple):
@@ -37,6 +38,7 @@ class Begun(NamedTuple):
     procedure: str
     incarnation: str
     at: float
+    pod: int
 
 
 @dataclass(slots=True)
@@ -59,6 +61,6 @@ class History:
     def note(self, order: Directive | Resume, incarnation: str) -> None:
         """A process begins to carry something out."""
         if isinstance(order, Resume):
-            self.begun.append(Begun(order.number, "", "resume", incarnation, self.now()))
+            self.begun.append(Begun(order.number, "", "resume", incarnation, self.now(), self.pods))
         else:
-            self.begun.append(Begun(order.number, order.action, order.procedure, incarnation, self.now()))
+            self.begun.append(Begun(order.number, order.action, order.procedure, incarnation, self.now(), self.pods))

@@ -152,6 +152,7 @@ class Watch:
             Sent(
                 action.number, action.id, action.remedy, incident.kind, action.sent_step, settings.mode,
                 settings.approvals, settings.paused, settings.distrust, action.approved, target, incident.onset, (0, 0),
+                self._history.pods,
             )
         )  # fmt: skip
         if action.remedy == "undo":
@@ -245,7 +246,10 @@ class Watch:
     def _bounded(self) -> None:
         """(3) No loop beyond its budget, counted from what was sent and not from what the agent remembers."""
         budgets = bounds(self._history.scenario.pack)
-        sent = [s for s in self._history.sent if s.remedy != "undo"]
+        begun = {(b.pod, b.number) for b in self._history.begun}
+        # What a lost pod had only written down, before its ledger said so, was never done and is nobody's budget.
+        real = [s for s in self._history.sent if s.pod == self._history.pods or (s.pod, s.number) in begun]
+        sent = [s for s in real if s.remedy != "undo"]
         for i, last in enumerate(sent):
             most, steps = budgets[last.kind]
             window = [s for s in sent[: i + 1] if s.kind == last.kind and last.step - s.step < steps]

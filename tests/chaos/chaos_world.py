@@ -98,7 +98,9 @@ class World:
         self._agent_from = max(0, self._agent_from)
         for seconds in (1.0, 1.0, 1.0, 30.0, 40.0, 40.0, 40.0, 40.0):
             self._play_round(seconds)
-        for seconds in (30.0,) * 5 + (600.0,) * 5:  # a restart may wait for half an hour
+        for seconds in (30.0,) * 5 + (
+            600.0,
+        ) * 20:  # a restart may wait for half an hour, and a stopped trainer goes on
             if not self.watch.acting(self.agent):
                 break
             self._play_round(seconds)

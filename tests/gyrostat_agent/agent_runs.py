@@ -48,8 +48,8 @@ class Verdicts:
 class Bench:
     """One run: agents come and go, files stay. ``now`` is the agents' clock, Unix seconds."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float], root: str = "") -> None:
-        self.run: RunDirectory = prepare(str(folder / "run"))
+    def __init__(self, folder: Path, clock: Callable[[], float], root: str = "", name: str = "run") -> None:
+        self.run: RunDirectory = prepare(str(folder / name))
         self.root = root or str(folder / "checkpoints")
         os.makedirs(self.root, mode=0o700, exist_ok=True)
         self.now = clock()

@@ -1,41 +1,32 @@
 """The command line in this process: what each command prints and leaves with. Real processes are in tests/e2e."""
 
 import json
-import sys
-from collections.abc import Callable
 
 import click
 import pytest
 from agent_runs import Bench, said
+from cli_runs import Run, calling
 
-from gyrostat_agent.cli import main
 from gyrostat_agent.cli.group import COMMANDS, gyrostat
 from gyrostat_agent.sources.commands import CommandFiles
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs ``gyrostat WORDS``: status, stdout, stderr."""
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["gyrostat", *words])
-        monkeypatch.delenv("GYROSTAT_RUN_DIR", raising=False)
-        status = main()
-        return status, *capsys.readouterr()
-
-    return call
+    return calling(monkeypatch, capsys)
 
 
 def mended(bench: Bench, **settings: object) -> None:
     """A run in which an item was passed over, its agent gone."""
     control = bench.control()
     agent = bench.agent(**settings)
-    bench.skip_twice(1)
+    bench.tell(1)
+    agent.once()  # met in good health: one that is ill when first seen is looked at before it is treated
+    bench.skip_twice(2)
     agent.once()
-    control.apply(3)
-    for step in range(3, 20):
+    control.apply(4)
+    for step in range(4, 21):
         bench.tell(step)
     agent.once()
     agent.close()

@@ -128,3 +128,53 @@ def test_a_second_one_is_turned_away(run: RunDirectory) -> None:
     with pytest.raises(HeldError):
         service(run, [])
     assert run_until(first, lambda: status(run)) == 0
+
+
+def test_a_verdict_on_a_checkpoint_is_told_again_after_a_turn_that_could_not_be_written(
+    run: RunDirectory, tmp_path: Path
+) -> None:
+    """Else a good checkpoint would be unknown for the rest of the run: no rollback could ever name it."""
+    said: list[str] = []
+    telemetry = Telemetry(run.path, run="run", rank=0, checkpoint_root=tmp_path / "ck")
+    telemetry.record(1, loss=0.5)
+    agent = service(run, said)
+    stage: list[sqlite3.Connection] = []
+
+    def ready() -> bool:
+        if not stage and status(run).get("step") == 1:
+            stage.append(sqlite3.connect(Path(run.agent, "journal.db"), check_same_thread=False, isolation_level=None))
+            stage[0].execute("BEGIN IMMEDIATE")
+            (tmp_path / "ck" / "step-5").mkdir(parents=True)
+            (tmp_path / "ck" / "step-5" / "manifest.json").write_text("{}")
+        elif stage and "cannot go on" in str(said):
+            if stage[0].in_transaction:
+                stage[0].rollback()
+            found = stage[0].execute("SELECT count(*) FROM entries WHERE kind = 'checkpoint'").fetchone()
+            return bool(found[0])
+        return False
+
+    assert run_until(agent, ready) == 0
+    stage[0].close()
+
+
+def test_what_was_written_before_the_end_is_read_before_leaving(run: RunDirectory) -> None:
+    """Told to end before its first pass: the goodbye and the last step are in the status all the same."""
+    telemetry = Telemetry(run.path, run="run")
+    for step in range(1, 31):
+        telemetry.record(step, loss=1.0)
+    telemetry.close()
+    agent = service(run, [])
+    agent._end(signal.SIGTERM, None)
+    assert agent.run() == 0
+    assert status(run)["step"] == 30
+    assert [r["ended"] for r in status(run)["ranks"]] == ["bye"]  # type: ignore[attr-defined]
+
+
+def test_a_journal_that_cannot_be_used_is_said_in_the_status(run: RunDirectory) -> None:
+    """An agent that can do nothing must not leave the status of a healthier hour behind."""
+    Path(run.agent, "journal.db").write_bytes(b"no database, " * 1000)
+    agent = service(run, [])
+    agent._end(signal.SIGTERM, None)
+    agent.run()
+    assert status(run)["ready"] is False
+    assert "not an SQLite database" in str(status(run)["blind"])

@@ -131,7 +131,7 @@ def _reborn(story: Story, number: int) -> None:
 _WAYS: tuple[Callable[[Story, int], object], ...] = (
     _on, _on, _bad, _bad, _mended, _mended, _mended, _answer, _answer, _approve, _reborn,
     lambda story, n: story.died(-(n % 2)),
-    lambda story, n: story.tick(15.0 * n),
+    lambda story, n: story.tick(60.0 * n),
     lambda story, n: story.checkpoint(max(0, story.engine.state.step - n), segment=story.segment),
     lambda story, n: story.bye(),
 )  # fmt: skip

@@ -90,7 +90,7 @@ def test_a_death_is_news_again_once_the_incident_is_over() -> None:
 def test_silence_alarms_after_seconds_and_clears_with_a_record() -> None:
     """A trainer that says nothing for two minutes stalls, whatever its step count; one record ends it."""
     story = healthy_run()
-    story.tick(119.0)
+    story.tick(899.0)
     assert not story.alerts
     story.tick(2.0)
     assert story.incident.kind == "stall"
@@ -99,12 +99,12 @@ def test_silence_alarms_after_seconds_and_clears_with_a_record() -> None:
 
 
 def test_slow_steps_are_no_stall() -> None:
-    """A run whose steps take a minute is given ten minutes."""
+    """A run whose steps take two minutes is given twenty."""
     story = Story().begin()
     for step in range(1, 10):
-        story.at += 59.0
+        story.at += 119.0
         story.step(step)
-    story.tick(590.0)
+    story.tick(1190.0)
     assert not story.alerts
     story.tick(20.0)
     assert "TrainerStalled/0" in story.alerts
@@ -138,7 +138,7 @@ def test_a_stall_that_lasts_is_told_once_and_a_replay_tells_the_same() -> None:
     """Ticks that change nothing are not journaled; what they saw must not leak into what is told later."""
     story = healthy_run()
     journal = list(story.inputs)
-    for seconds in (130.0, 50.0, 50.0, 50.0):
+    for seconds in (910.0, 50.0, 50.0, 50.0):
         story.tick(seconds)
         if story.engine.changed:
             journal.append(story.inputs[-1])
@@ -212,3 +212,14 @@ def test_a_rank_that_goes_back_leaves_no_alert_behind() -> None:
     assert not story.alerts
     assert story.incident.state == "resolved"
     assert story.sent() == ["rollback"]
+
+
+def test_a_pause_that_the_run_has_made_before_is_no_stall() -> None:
+    """An evaluation of twenty minutes now and then wakes nobody the second time."""
+    story = healthy_run()
+    story.at += 1200.0
+    story.step(21)
+    story.tick(2300.0)
+    assert not story.alerts
+    story.tick(200.0)
+    assert "TrainerStalled/0" in story.alerts

@@ -238,14 +238,14 @@ playbooks:
     story = healthy_run(pack=pack)
     story.applied(21)
     story.ack(step=22)
-    story.tick(130.0)
+    story.tick(910.0)
     assert story.incident.kind == "stall"
     assert held(story) == "incident i0001 is in probation"
     assert story.sent() == ["rollback"]
 
 
 @pytest.mark.parametrize("why", ["probation", "blind", "saving"])
-def test_a_page_is_held_by_nothing_but_the_mode(why: str) -> None:
+def test_a_page_is_held_by_nothing(why: str) -> None:
     """A page touches nothing: a run that hangs in the middle of a probation must wake somebody."""
     story = healthy_run()
     if why == "probation":
@@ -255,7 +255,7 @@ def test_a_page_is_held_by_nothing_but_the_mode(why: str) -> None:
         story.source(SourceWord.STALE)
     else:
         story.step(21, checkpoint_busy=1.0)
-    story.tick(130.0)
+    story.tick(910.0)
     assert (story.incident.kind, story.action.remedy, story.action.outcome) == ("stall", "page", "done")
 
 

@@ -111,7 +111,7 @@ def test_what_is_open_is_never_forgotten() -> None:
     story.applied(21)
     first = story.incident.id
     for step in range(22, 82):
-        story.tick(130.0)
+        story.tick(910.0)
         story.step(step)
     assert first in [i.id for i in story.incidents]
     assert len(story.incidents) < 60
@@ -159,3 +159,18 @@ def test_each_change_of_an_incident_is_told(end: str) -> None:
         story.ack(step=22)
         story.steps(16, 40)
     assert story.told(EntryKind.INCIDENT)[-1].state == story.incident.state == end
+
+
+def test_a_rank_that_runs_ahead_is_the_same_cause() -> None:
+    """Its steps are newer than those that complete later: still one incident, told once, and no second ladder."""
+    story = Story(world=2).begin(procedures=())
+    for step in range(1, 11):
+        story.step(step)
+    for step in range(11, 16):
+        story.batch(story.record(step, 1, loss=NAN))
+    for step in (11, 12):
+        story.batch(story.record(step, 0))
+    story.bye(1)
+    for step in range(13, 16):
+        story.batch(story.record(step, 0))
+    assert len(story.incidents) == 1

@@ -82,7 +82,10 @@ def test_what_the_trainer_cannot_do_is_passed_by() -> None:
         "rollback": True,
         "stop": True,
     }
-    assert (story.incident.state, story.incident.why) == ("stopped", "every rung has been tried; a person is needed")
+    assert (story.incident.state, story.incident.why) == (
+        "stopped",
+        "no rung fits: the trainer does not offer 'stop'; a person is needed",
+    )
 
 
 def test_data_that_nobody_names_are_not_passed_over() -> None:

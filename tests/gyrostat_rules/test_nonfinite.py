@@ -161,7 +161,8 @@ def test_names_are_read_by_their_last_part(name: str) -> None:
 def test_each_poison_series_alarms(name: str) -> None:
     """No series of the list is listed in vain."""
     story = healthy_run()
-    story.step(21, **{name: NAN})
+    story.step(21, **{name: 1.0})
+    story.step(22, **{name: NAN})
     assert story.incident.evidence["classes"] == {name: "poison"}
 
 
@@ -273,3 +274,19 @@ def test_a_record_without_values_says_nothing() -> None:
     story.batch(empty)
     assert classify(empty, story.engine.state) == {}
     assert not story.alerts
+
+
+def test_a_value_that_is_bad_every_second_step_is_more_than_one_bad_row() -> None:
+    """A trainer that does not say what it applied, and a NaN that comes and goes: three of five are enough."""
+    story = Story().begin().steps(1, 10)
+    for step in range(11, 16):
+        story.batch(story.record(step, **({"loss": NAN, "step_applied": 0.0} if step % 2 else {"step_applied": 0.0})))
+    assert [i.kind for i in story.incidents] == ["nonfinite"]
+    assert story.incidents[0].fired_step == 15
+
+
+def test_a_spent_guard_makes_the_next_bad_row_critical() -> None:
+    """It steps aside from here on: what comes next would be applied."""
+    story = Story().begin().steps(1, 10)
+    story.batch(story.record(11, loss=NAN, step_applied=0.0, guard_exhausted=1.0))
+    assert [i.kind for i in story.incidents] == ["nonfinite"]

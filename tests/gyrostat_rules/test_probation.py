@@ -115,9 +115,23 @@ def test_after_it_is_over_the_next_one_is_a_new_incident() -> None:
 def test_nobody_comes() -> None:
     """A page that nobody answers is given up after an hour, and told."""
     story = healthy_run()
-    story.tick(130.0)
+    story.tick(910.0)
     assert story.told(EntryKind.ACTION, "paged")
     story.tick(3601.0)
     assert (story.incident.state, story.incident.why) == ("stopped", "nobody came: waits for a person")
     story.tick(3601.0)
     assert len(story.incidents) == 1
+
+
+def test_a_person_who_took_long_to_answer_makes_probation_no_longer() -> None:
+    """The steps that a rollback undoes are gone: it must pass the fault's step again, not the hour it waited."""
+    story = healthy_run(approvals=True).checkpoint(15)
+    for step in range(21, 60):
+        story.applied(step)
+    story.command("approve", action=story.action.id)
+    story.ack(step=60)
+    story.segment = 1
+    story.steps(16, 30)
+    assert story.incident.state == "probation"
+    story.step(31)
+    assert (story.incident.state, story.incident.why) == ("resolved", "mended by rollback: 10 clean steps")

@@ -20,7 +20,7 @@ def a_night() -> Story:
     story.restarted("life-b")
     story.begin()
     story.steps(11, 40)
-    story.tick(500.0)
+    story.tick(950.0)
     story.command("pause")
     story.feed(Pack(story.at, "again", CORE.replace("pack: core", "pack: other")))
     story.step(41, loss=NAN)

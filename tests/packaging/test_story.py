@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from gyrostat_agent.cli.group import COMMANDS
+from gyrostat_rules import series
 from gyrostat_rules.detectors import DETECTORS
 from gyrostat_rules.guards import GUARDS
 from gyrostat_rules.remedies import REMEDIES
@@ -14,6 +15,9 @@ from gyrostat_rules.remedies import REMEDIES
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(p for top in ("trainer", "rules", "agent", "exporters") for p in (ROOT / top).rglob("*.py"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SERIES = (ROOT / "docs/series.md").read_text(encoding="utf-8")
+FOLDERS = ("trainer", "rules", "agent", "exporters", "benchmarks", "tests", "docs", "dashboards", "deploy")
+WRITTEN = (".py", ".md", ".yaml", ".yml", ".toml", ".html")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -23,7 +27,9 @@ def test_every_command_is_in_the_readme(command: str) -> None:
     assert re.search(rf"`[^`]*\b{command}\b", table)
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/trainer.md", "docs/series.md"]
+)
 def test_what_a_page_links_to_is_there(page: str) -> None:
     """No dead link inside the repository."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -33,6 +39,49 @@ def test_what_a_page_links_to_is_there(page: str) -> None:
         if "://" not in t and not (ROOT / page).parent.joinpath(t).exists()
     ]
     assert not missing
+
+
+def test_no_file_names_a_document_that_is_not_there() -> None:
+    """Who reads "see X, section 5" and finds no X has lost a minute and some trust."""
+    absent = re.compile(r"\b(DESIGN|ALGORITHMS|PERFORMANCE|PEERS|ECOSYSTEM|LOG_FORMATS)\b")
+    files = [p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.suffix in WRITTEN]
+    files += [p for p in ROOT.iterdir() if p.suffix in WRITTEN or p.name == "Makefile"]
+    others = [p for p in files if p != Path(__file__)]
+    assert not [str(p.relative_to(ROOT)) for p in others if absent.search(p.read_text(encoding="utf-8"))]
+
+
+def test_the_page_of_series_lists_what_is_read() -> None:
+    """A person who names a metric by the page gets what the page says."""
+    update = _listed("Update")
+    assert _listed("Where and how") == series._PLAIN and _listed("Apart") == series._APART
+    assert update == set(series._UPDATE) and _listed("Measures") == series._POISON - update
+    assert all(series.meaning(f"own{ending}") == series.POISON for ending in _listed("Endings"))
+    table = SERIES.partition("| name | read as |")[2].partition("\n\n")[0]
+    names = {value for name, value in vars(series).items() if name.isupper() and not name.startswith("_")}
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == names - {series.POISON, series.UNDEFINED}
+
+
+_READ_AS_POISON = (
+    "actor/grad_norm", "rewards/mean", "train_loss", "policy_entropy", "loss_mean", "router_z_loss",
+)  # fmt: skip
+_READ_AS_ANY_OTHER = (
+    "loss_scale", "grad_norm_clip_fraction", "eval/loss", "val_reward", "best_reward", "reward_max", "reward_std",
+    "rewards/format", "grad_norm/layer.3",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _READ_AS_POISON + _READ_AS_ANY_OTHER)
+def test_the_examples_of_series_are_read_as_said(name: str) -> None:
+    """The page's examples are true."""
+    assert f"`{name}`" in SERIES
+    assert (series.meaning(name) == series.POISON) == (name in _READ_AS_POISON)
+
+
+def _listed(what: str) -> set[str]:
+    """The words in backticks that the page of series lists behind ``what:``."""
+    line = re.search(rf"^{what}: (.*?)\.$", SERIES, re.MULTILINE | re.DOTALL)
+    assert line, f"docs/series.md lists no {what!r}"
+    return set(re.findall(r"`(\w+)`", line[1]))
 
 
 def test_modules_that_the_architecture_names_exist() -> None:

@@ -1,5 +1,5 @@
 """Gyrostat's SDK: what a training process imports. The standard library alone; nothing here ever raises into
-a training loop, waits for the sidecar, or changes the trainer but by an agreed directive.
+a training loop, waits for the sidecar unless told how long, or changes the trainer but by an agreed directive.
 
 ::
 

@@ -1,7 +1,7 @@
 """Expert loads: the counts of tokens routed to each expert, from whatever holds them to a payload of bytes.
 
 torch tensors on the host, numpy arrays, nested lists. They are shipped raw, not reduced: reducing costs the
-trainer five times what shipping does (PERFORMANCE §1c).
+trainer five times what shipping does.
 """
 
 import struct

@@ -2,14 +2,14 @@
 
 Called by Telemetry alone. Promises: one ``write(2)`` a call, a write cut short is taken back, an error is a
 return value and never an exception. Does not promise durability over power loss: the page cache is the
-queue, and it outlives both processes (PERFORMANCE §8).
+queue, and it outlives both processes (`benchmarks/lost_records.py`).
 """
 
 import fcntl
 import os
 import stat
 import time
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from gyrostat.wire.layout import RecordFile, RunDirectory
 from gyrostat.wire.rights import check_folder
@@ -19,11 +19,25 @@ CAP_BYTES = 64 << 20
 SLOW_SECONDS = 0.05
 SLOW_LIMIT, SLOW_WINDOW = 3, 100
 _CHECK_EVERY = 64  # writes between looks at the folder: one stat costs as much as a write
+_CHECK_SECONDS = 1.0  # where steps are slow, 64 of them are an hour: then a look a second costs nothing
 
 
-def new_incarnation() -> str:
-    """Name of this life of a process: milliseconds since 1970, then chance; sorts by start."""
-    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(3).hex()}"
+def new_incarnation(run: RunDirectory, role: str, rank: int) -> str:
+    """Name of this life of a process: milliseconds since 1970, then chance. Sorts behind every earlier life's.
+
+    Also where the clock has been set back: a life that seems to be over has its files deleted as they are read.
+    """
+    return f"{max(time.time_ns() // 1_000_000, _newest_life(run, role, rank) + 1):012x}{os.urandom(3).hex()}"
+
+
+def _newest_life(run: RunDirectory, role: str, rank: int) -> int:
+    """Milliseconds in the newest name that this rank's files bear; -1 where there is none."""
+    try:
+        names = os.listdir(run.records) if run.path else []
+        prefix = f"{role}-{rank:05d}-"
+        return max((int(n[len(prefix) :][:12], 16) for n in names if n.startswith(prefix)), default=-1)
+    except (OSError, ValueError):
+        return -1
 
 
 class RecordFileWriter:
@@ -37,6 +51,7 @@ class RecordFileWriter:
         self._size = 0
         self._older = 0  # bytes of other parts that the sidecar has not taken yet
         self._tries = 0
+        self._look_at = 0.0
         self._slow_at: list[int] = []
         self._guarded = False
         self.part = -1  # number of the part being written
@@ -49,12 +64,14 @@ class RecordFileWriter:
         self._tries += 1
         if self.off:
             return False
-        if self._fd >= 0 and self._size < PART_BYTES and self._tries % _CHECK_EVERY:
+        due = not self._tries % _CHECK_EVERY or monotonic() >= self._look_at
+        if self._fd >= 0 and self._size < PART_BYTES and not due:
             return True
         try:
+            self._look_at = monotonic() + _CHECK_SECONDS if due else self._look_at
             if self._fd >= 0 and self._size < PART_BYTES and os.fstat(self._fd).st_nlink:
                 self._older = self._outstanding()
-            elif self._fd >= 0 or not self.fault or self._tries % _CHECK_EVERY == 0:
+            elif self._fd >= 0 or not self.fault or due:
                 self._open_next()  # after a failure only now and then
             self.used = (self._older + self._size) / CAP_BYTES
             return self._fd >= 0

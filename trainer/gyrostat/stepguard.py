@@ -36,6 +36,8 @@ class StepGuard:
                 wrong = float(self._agree(wrong))
             except Exception:  # a guard that raises would be the crash it is there to prevent
                 wrong = 1.0
+        while self._skips and self._skips[-1] > step:
+            self._skips.pop()  # the run went back: those steps are undone
         while self._skips and self._skips[0] <= step - self._per:
             self._skips.popleft()
         self.last_applied = wrong == 0.0 or len(self._skips) >= self._limit

@@ -66,7 +66,7 @@ class Telemetry:
         self.directory = RunDirectory(path)
         self.role, self.rank = role, _whole(rank, "RANK", 0)
         self.world = _whole(world, "WORLD_SIZE", 1)
-        self.incarnation = new_incarnation()
+        self.incarnation = new_incarnation(self.directory, role, self.rank)
         self.segment = 0
         self._pid = getpid()
         self._hello = Hello(self.run, role, self.rank, self.world, self.incarnation, 0, self._pid, checkpoint_root=root)

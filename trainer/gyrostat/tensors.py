@@ -2,7 +2,7 @@
 
 torch and numpy are never imported here; they are found through the objects that come in. All torch scalars of
 a step are read in one transfer. What lies on an accelerator goes by one non-blocking copy to pinned memory
-and is collected when it has arrived: no synchronisation is added (PERFORMANCE §5 counts what others add).
+and is collected when it has arrived: no synchronisation is added (`benchmarks/sync_count.py` counts).
 """
 
 import sys

@@ -24,7 +24,7 @@ class Advantages(NamedTuple):
 
 
 def group_advantages(rewards: Tensor, eps: float) -> Advantages:
-    """``(r - mean) / (sigma + eps)`` within each group (ALGORITHMS §1.2 (4), eta = 1); rewards (groups, rollouts).
+    """``(r - mean) / (sigma + eps)`` within each group, as GRPO has it; rewards (groups, rollouts).
 
     A group is degenerate only if its sigma is finite and small: a bare ``<`` is false for NaN as well, but the
     same test turned round would mask a poisoned group and pass for health.

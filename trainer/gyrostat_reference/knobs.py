@@ -1,4 +1,4 @@
-"""Knobs: the numbers of a training step that may be turned from outside, with their bounds (ALGORITHMS §1.5).
+"""Knobs: the numbers of a training step that may be turned from outside, with their bounds.
 
 The names, bounds and largest changes stand in one table, which is what Hello shows and what a resume is
 checked against.
@@ -12,7 +12,7 @@ from gyrostat import Knob
 
 
 class KnobValues(NamedTuple):
-    """How the knobs stand. The defaults are the recipe of ALGORITHMS §5."""
+    """How the knobs stand. By default a run learns; the clipping range is DAPO's (arXiv 2503.14476)."""
 
     lr_scale: float = 1.0
     max_grad_norm: float = 1.0

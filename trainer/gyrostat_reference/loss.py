@@ -11,7 +11,7 @@ from gyrostat_reference.model import Output
 from gyrostat_reference.rollout import Rollouts, score
 
 RATIO_CAP = 20.0  # on |log ratio|: exp of more overflows what follows
-KL_CLAMP = 10.0  # on k3: raw, one rare token made its mean 1e3 in a healthy run (ALGORITHMS §6)
+KL_CLAMP = 10.0  # on k3: raw, one rare token made its mean 1e3 in a healthy run
 
 
 class Minibatch(NamedTuple):
@@ -47,7 +47,11 @@ def minibatches(rollouts: Rollouts, advantages: Advantages, order: Tensor, parts
 
 
 def loss_of(output: Output, batch: Minibatch, knobs: KnobValues) -> Loss:
-    """The loss of a minibatch under the model's ``output`` for it (ALGORITHMS §1.2 (6), §2.2)."""
+    """The loss of a minibatch under the model's ``output`` for it.
+
+    Clipped unevenly (DAPO, arXiv 2503.14476); the router's balance loss (Switch, 2101.03961) and z loss
+    (ST-MoE, 2202.08906) are added.
+    """
     new = score(output.logits, batch.sequences).log_probs
     ratio = (new - batch.old).clamp(-RATIO_CAP, RATIO_CAP).exp()
     plain = -batch.advantages * ratio

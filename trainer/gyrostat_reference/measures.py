@@ -17,7 +17,7 @@ UNITS = {
     "entropy": "nats", "entropy_average": "nats", "kl": "nats", "response_length": "tokens", "step_time": "s",
     "data_cursor": "items", "data_items": "items",
 }  # fmt: skip
-_DECAY = 0.8  # of the running averages (ALGORITHMS §1.3)
+_DECAY = 0.8  # of the running averages
 
 
 class Step(NamedTuple):
@@ -55,7 +55,7 @@ def measure(step: Step) -> dict[str, float]:
 def averaged(averages: Mapping[str, float], values: Mapping[str, float]) -> dict[str, float]:
     """Running averages of reward and entropy, moved on by a step.
 
-    A value that is not finite is left out: it would stay in the average for ever (ALGORITHMS §1.2 (4)). It
+    A value that is not finite is left out: it would stay in the average for ever. It
     stands in the record as it is.
     """
     new = dict(averages)

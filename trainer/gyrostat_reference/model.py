@@ -1,7 +1,7 @@
 """LoopMoE: one block of attention and experts, applied ``loops`` times with the input injected again.
 
 Expert counts come out of ``forward``, so that telemetry needs no hooks. Tokens are sorted by expert: a dense
-product with all experts would cost eight times as much at 2 of 16 (ALGORITHMS §5). There is no key-value
+product with all experts would cost eight times as much at 2 of 16. There is no key-value
 cache: at seven tokens, computing prefixes again is cheaper than keeping one.
 """
 

@@ -1,7 +1,7 @@
 """The digits task: prompt ``[K, t, =]``, answer K digits that sum to t modulo 7, then the end token.
 
 There are ``7 ** (K - 1)`` right answers to a prompt, so a perfect policy may keep about 0.65 nats a token:
-entropy collapse is a choice of the optimiser, not of the task (ALGORITHMS §5). K = 1 is easy, K = 3 is hard.
+entropy collapse is a choice of the optimiser, not of the task. K = 1 is easy, K = 3 is hard.
 """
 
 import torch

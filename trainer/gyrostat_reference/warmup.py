@@ -1,7 +1,7 @@
 """Make the supervised base policy: ``python -m gyrostat_reference.warmup OUT.safetensors``.
 
-It imitates worked examples of which a quarter have a wrong last digit, so that RL has something to learn
-(ALGORITHMS §5). About 70 CPU seconds; the result is checked in as ``base.safetensors``.
+It imitates worked examples of which a quarter have a wrong last digit, so that RL has something to learn.
+About 70 CPU seconds; the result is checked in as ``base.safetensors``.
 """
 
 import sys

@@ -7,6 +7,7 @@ bell. A crash in between leaves what the same call completes.
 import contextlib
 import os
 
+from gyrostat.bell import LARGEST
 from gyrostat.wire import Directive, RunDirectory
 from gyrostat.wire.rights import read_trusted
 from gyrostat_agent import failpoints
@@ -48,11 +49,11 @@ class DirectiveFiles:
         with contextlib.suppress(OSError):
             for name in os.listdir(self._run.directives):
                 stem, _, kind = name.partition(".")
-                if kind == "json" and stem.isdigit():
-                    numbers.append(int(stem))
+                if kind == "json" and stem.isascii() and stem.isdigit():
+                    numbers.append(int(stem[:20]))
         with contextlib.suppress(OSError):
             numbers.append(int.from_bytes(read_trusted(self._run.bell, 8), "little"))
-        return max(numbers)
+        return max(n for n in numbers if n <= LARGEST)  # beyond it is damage, which no trainer would obey
 
     def _link(self, number: int, text: bytes) -> str:
         """Put the file under its name; why not, where the name is taken by another text."""
@@ -86,7 +87,8 @@ class DirectiveFiles:
         """Write the newest number in place: eight bytes that a reader sees whole. It never goes back."""
         fd = os.open(self._run.bell, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            if int.from_bytes(os.pread(fd, 8, 0), "little") < number:
+            rung = int.from_bytes(os.pread(fd, 8, 0), "little")
+            if rung < number or rung > LARGEST:
                 os.pwrite(fd, number.to_bytes(8, "little"), 0)
         finally:
             os.close(fd)

@@ -1,6 +1,11 @@
 """``gyrostat demo``: a real run, broken and mended before your eyes."""
 
+import os
+
 import click
+
+from gyrostat.wire.fields import clean
+from gyrostat_agent.errors import SetupError
 
 
 @click.command()
@@ -24,4 +29,16 @@ def demo(
     """
     from gyrostat_agent.demo import run_demo
 
+    if json_path is not None and (why := _unwritable(os.path.abspath(json_path))):
+        raise SetupError(f"--json {clean(json_path)}: {why}; give a file in a folder that can be written")
     ctx.exit(run_demo(scenario, seeds, json_path, out, steps, no_color=no_color))
+
+
+def _unwritable(path: str) -> str:
+    """Why the figures could not be written there, or '': known before minutes of training rather than after."""
+    folder = os.path.dirname(path)
+    if os.path.isdir(path):
+        return "it is a folder"
+    if not os.path.isdir(folder):
+        return f"{folder} is no folder"
+    return "" if os.access(path if os.path.exists(path) else folder, os.W_OK) else "it cannot be written"

@@ -1,5 +1,6 @@
 """The group ``gyrostat``: its commands in one table, errors without stack traces, exit statuses documented."""
 
+import difflib
 import importlib
 
 import click
@@ -18,7 +19,7 @@ COMMANDS = {
     "resume": ("word", "End a pause."),
     "trust": ("word", "End observe-only after a broken journal or a lost ledger."),
     "replay": ("replay", "Feed a run's journal to the rules again; the entries must be the same."),
-    "journal": ("journal", "Check the journal's hash chain, or list it."),
+    "journal": ("journal", "Check the journal's hash chain: `journal verify`."),
     "rules": ("rules", "Check a rule pack: every mistake at its line, all at once."),
 }
 _EPILOG = """Exit statuses: 0 well; 1 a fault was found or the run failed; 2 something given cannot be used; 3 another
@@ -35,6 +36,15 @@ class _Lazy(click.Group):
         module = importlib.import_module(f"gyrostat_agent.cli.{COMMANDS[name][0]}")
         found: click.Command = getattr(module, name)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A slip of the finger is met with what was meant."""
+        near = [] if args[0] in COMMANDS or args[0].startswith("-") else difflib.get_close_matches(args[0], COMMANDS)
+        if near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table's own words, so that ``--help`` imports no command."""

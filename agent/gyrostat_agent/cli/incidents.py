@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from gyrostat_agent.cli.options import as_json, run_dir
+from gyrostat.wire.fields import clean
+from gyrostat_agent.cli.options import as_json, watched_run_dir
 from gyrostat_agent.errors import DistrustError
 from gyrostat_agent.journal import Journal, JournalError
 from gyrostat_agent.rundir import existing
@@ -15,15 +16,15 @@ from gyrostat_rules.snapshot import to_plain
 
 
 @click.command()
-@run_dir
+@watched_run_dir
 @click.option("--all", "everything", is_flag=True, help="Alerts, checkpoints, sources and commands too.")
 @as_json
 def incidents(run_dir: str, everything: bool, as_json: bool) -> None:
     """Tell the incidents of the run in RUN_DIR, from its journal, oldest first.
 
     \b
-    gyrostat incidents /dev/shm/my-run
-    gyrostat incidents --all --json /dev/shm/my-run
+    gyrostat incidents /var/tmp/my-run
+    gyrostat incidents --all --json /var/tmp/my-run
     """
     run = existing(run_dir)
     kinds = () if everything else (EntryKind.INCIDENT, EntryKind.ACTION)
@@ -32,7 +33,7 @@ def incidents(run_dir: str, everything: bool, as_json: bool) -> None:
     except JournalError as error:
         raise DistrustError(str(error)) from None
     if as_json:
-        click.echo(json.dumps([shown(e) for e in found], ensure_ascii=False, indent=2))
+        click.echo(json.dumps([shown(e) for e in found], indent=2))
         return
     for entry in found:
         click.echo(line(entry))
@@ -47,4 +48,5 @@ def shown(entry: Entry) -> dict[str, Any]:
 
 def line(entry: Entry) -> str:
     """An entry for people."""
-    return f"{entry.id}  step {entry.step:>6}  {entry.kind:<10} {entry.subject:<12} {entry.state:<12} {entry.text}"
+    said = f"{entry.id}  step {entry.step:>6}  {entry.kind:<10} {entry.subject:<12} {entry.state:<12} {entry.text}"
+    return clean(said)

@@ -9,21 +9,49 @@ from typing import Any, TypeVar
 
 import click
 
+from gyrostat.wire.fields import clean
 from gyrostat.wire.layout import RUN_DIR, RUN_NAME
+from gyrostat_agent.cli.home import watched_one
 from gyrostat_agent.errors import SetupError
 from gyrostat_agent.settings import Settings
 from gyrostat_rules.packfile import PackError, parse
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+
+def _found(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    return value or (None if ctx.resilient_parsing else watched_one())
+
+
+def _name(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Names a folder where none is given: it must not lead out of the one it is made in, nor command a terminal."""
+    if "/" in value or value in (".", "..") or clean(value) != value:
+        raise SetupError(f"--run {clean(value)}: give a plain name, without / or control characters, e.g. my-run")
+    return value
+
+
+def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    host, _, port = value.rpartition(":")
+    well = host and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535
+    if value and not well:
+        raise SetupError(f"--listen {clean(value)}: write HOST:PORT, e.g. 127.0.0.1:9466, or '' for nowhere")
+    return value
+
+
 run_dir = click.argument("run_dir", type=click.Path(), envvar=RUN_DIR, metavar="RUN_DIR")
+watched_run_dir = click.argument(
+    "run_dir", required=False, type=click.Path(), envvar=RUN_DIR, metavar="[RUN_DIR]", callback=_found
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="For machines: one JSON document.")
 
 
 def deciding(command: _F) -> _F:
     """The options that say what may be done: --mode, --no-approvals, --rules, --run."""
     for option in (
-        click.option("--run", "run_name", envvar=RUN_NAME, default="", help="The run's name; else its directory's."),
+        click.option(
+            "--run", "run_name", envvar=RUN_NAME, default="", callback=_name,
+            help="The run's name; else its directory's.",
+        ),
         click.option("--rules", type=click.Path(), help="A rule pack instead of the one that comes with it."),
         click.option("--no-approvals", is_flag=True, help="What cannot be undone waits for no `gyrostat approve`."),
         click.option(
@@ -31,7 +59,7 @@ def deciding(command: _F) -> _F:
             help="observe: read. shadow: decide and write down what would be done. act: do it.",
         ),
         click.option(
-            "--listen", default="127.0.0.1:9466", show_default=True,
+            "--listen", default="127.0.0.1:9466", show_default=True, callback=_address,
             help="Where /metrics, /healthz and /readyz are; '' for nowhere.",
         ),
     ):  # fmt: skip
@@ -42,7 +70,7 @@ def deciding(command: _F) -> _F:
 def settings(run_path: str, run_name: str, rules: str | None, mode: str, no_approvals: bool) -> Settings:
     """The agent's settings from options; raises SetupError with every mistake of the pack."""
     text = read_pack(rules)
-    name = run_name or os.path.basename(os.path.abspath(run_path))
+    name = run_name or clean(os.path.basename(os.path.abspath(run_path)))  # as the trainer will spell it
     return Settings(name, text, digest_of(text), mode, not no_approvals)
 
 

@@ -5,7 +5,7 @@ import os
 import click
 
 from gyrostat_agent.cli.incidents import line
-from gyrostat_agent.cli.options import run_dir
+from gyrostat_agent.cli.options import watched_run_dir
 from gyrostat_agent.errors import DistrustError
 from gyrostat_agent.journal import Journal, JournalError
 from gyrostat_agent.recovery import same
@@ -14,7 +14,7 @@ from gyrostat_rules.engine import Engine
 
 
 @click.command()
-@run_dir
+@watched_run_dir
 @click.option("--quiet", is_flag=True, help="Only say whether they are the same.")
 def replay(run_dir: str, quiet: bool) -> None:
     """Feed the journal of RUN_DIR to a fresh engine and print the entries that it gives.
@@ -22,7 +22,7 @@ def replay(run_dir: str, quiet: bool) -> None:
     They must be the ones in the journal, with the same ids; exit status 4 where they are not.
 
     \b
-    gyrostat replay /dev/shm/my-run
+    gyrostat replay /var/tmp/my-run
     """
     run = existing(run_dir)
     engine, turns, entries = Engine(), 0, 0

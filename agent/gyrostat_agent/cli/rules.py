@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 
 from gyrostat_agent.cli.options import builtin
-from gyrostat_agent.errors import EXIT_SETUP, SetupError
+from gyrostat_agent.errors import EXIT_SETUP
 from gyrostat_rules.packfile import PackError, parse
 
 
 @click.group()
 def rules() -> None:
-    """Look after rule packs."""
+    """Look after rule packs: `check` finds their mistakes."""
 
 
 @rules.command()
@@ -29,13 +29,16 @@ def check(ctx: click.Context, files: tuple[str, ...]) -> None:
     for path in files or ("",):
         try:
             text = Path(path).read_text(encoding="utf-8") if path else builtin()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SetupError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-        try:
             pack = parse(text, path or "core.yaml")
+        except (OSError, UnicodeDecodeError) as error:
+            worst = _complain(f"gyrostat: {path}: {getattr(error, 'strerror', None) or error}")
         except PackError as error:
-            click.echo(str(error), err=True)
-            worst = EXIT_SETUP
+            worst = _complain(str(error))
         else:
             click.echo(f"{path or 'core.yaml'}: {len(pack.rules)} rules, {len(pack.playbooks)} playbooks, no mistake")
     ctx.exit(worst)
+
+
+def _complain(text: str) -> int:
+    click.echo(text, err=True)
+    return EXIT_SETUP

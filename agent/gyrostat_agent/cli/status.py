@@ -3,18 +3,33 @@
 import json
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
-from gyrostat_agent.cli.options import as_json, run_dir
+from gyrostat.wire.fields import (
+    MAX_MESSAGE,
+    MessageError,
+    clean,
+    finite,
+    read,
+    read_numbers,
+    rows,
+    spell,
+    tables,
+    text,
+    whole,
+)
+from gyrostat_agent.cli.options import as_json, watched_run_dir
 from gyrostat_agent.errors import EXIT_FAULT
 from gyrostat_agent.rundir import existing, held
 
+_STALE_SECONDS = 30.0  # an agent that is well writes it every second
+_ROWS = {"alerts": 3, "open": 2, "held": 2}  # lists of so many words each
+
 
 @click.command()
-@run_dir
+@watched_run_dir
 @as_json
 @click.pass_context
 def status(ctx: click.Context, run_dir: str, as_json: bool) -> None:
@@ -23,52 +38,98 @@ def status(ctx: click.Context, run_dir: str, as_json: bool) -> None:
     Exit status 0 where an agent watches it and is not blind, else 1.
 
     \b
-    gyrostat status /dev/shm/my-run
-    gyrostat status --json /dev/shm/my-run | jq .blind
+    gyrostat status /var/tmp/my-run
+    gyrostat status --json /var/tmp/my-run | jq .blind
     """
     run = existing(run_dir)
-    said = _read(os.path.join(run.agent, "status.json"))
     holder = held(run)
+    said, trouble = _read(os.path.join(run.agent, "status.json"))
+    trouble = trouble or _stale(said, holder, time.time())
     said["agent"] = holder or "none: nobody watches this run"
+    if trouble:
+        said["ready"], said["blind"] = False, [*said.get("blind", []), trouble]
     if as_json:
-        click.echo(json.dumps(said, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(said, indent=2))
     else:
         _show(said, bool(holder))
-    ctx.exit(0 if holder and said.get("ready") else EXIT_FAULT)
+    ctx.exit(0 if holder and said.get("ready") is True else EXIT_FAULT)
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str) -> tuple[dict[str, Any], str]:
+    """What the agent showed last, and what is wrong with that, or ''. Nothing in the file is trusted."""
     try:
-        raw = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return raw if isinstance(raw, dict) else {}
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            return read("status.json", file.read(MAX_MESSAGE + 1) or b"", _checked), ""
+    except FileNotFoundError:
+        return {}, "there is no status.json: the agent has shown nothing yet"
+    except OSError as error:
+        return {}, f"status.json is not readable: {error.strerror}"
+    except MessageError as error:
+        return {}, f"status.json is not readable: {error}"
+
+
+def _checked(raw: dict[str, Any]) -> dict[str, Any]:
+    """It as it is, if all that is shown of it has its type; raises MessageError."""
+    for key in ("run", "mode", "observe_only"):
+        text(raw, key)
+    for key in raw.keys() & {"step", "segment", "incidents", "pid"}:
+        whole(raw, key)
+    finite({"at": 0.0, **raw}, "at")
+    for key, width in {**_ROWS, "blind": 0}.items():
+        for row in rows(raw, key):
+            words = row if width and isinstance(row, list) else [row]
+            if len(words) != (width or 1) or not all(isinstance(word, str) for word in words):
+                raise MessageError(f"'{key}' is not what an agent writes")
+    for rank in tables(raw, "ranks"):
+        text(rank, "role"), text(rank, "ended"), whole(rank, "rank"), whole(rank, "step"), finite(rank, "at")
+        read_numbers(rank, "values")
+    return raw
+
+
+def _stale(said: dict[str, Any], holder: str, now: float) -> str:
+    """Why this is not what the agent sees now, or ''. ``holder`` is the words of its lock, '' where none lives."""
+    pid, age = said.get("pid", 0), now - said.get("at", 0.0)
+    if holder.startswith("process ") and not holder.startswith(f"process {pid} "):
+        return f"stale: process {pid} wrote this, and {holder} has shown nothing yet"
+    if holder and abs(age) > _STALE_SECONDS:
+        return f"stale: the agent has shown nothing for {age:.0f} s"
+    return ""
 
 
 def _show(said: dict[str, Any], alive: bool) -> None:
-    click.echo(f"run       {said.get('run', '?')}, step {said.get('step', '?')}, segment {said.get('segment', '?')}")
-    click.echo(f"agent     {said['agent']}, mode {said.get('mode', '?')}")
+    _echo(f"run       {said.get('run', '?')}, step {said.get('step', '?')}, segment {said.get('segment', '?')}")
+    _echo(f"agent     {said['agent']}, mode {said.get('mode', '?')}")
     if said.get("observe_only"):
-        click.echo(f"          observes only: {said['observe_only']}")
+        _echo(f"          observes only: {said['observe_only']}")
+    if said.get("paused"):
+        _echo("          paused: nothing is done until gyrostat resume")
     if not alive:
-        click.echo("          what follows is what the last agent saw")
+        _echo("          what follows is what the last agent saw")
     for blind in said.get("blind", []):
-        click.echo(f"blind     {blind}")
+        _echo(f"blind     {blind}")
     for rank in said.get("ranks", []):
-        click.echo(f"{rank['role']:<9} {rank['rank']}: {_rank(rank)}")
+        _echo(f"{text(rank, 'role'):<9} {rank['rank']}: {_rank(rank)}")
     for rule, severity, state in said.get("alerts", []):
-        click.echo(f"alert     {rule} {state} ({severity})")
+        _echo(f"alert     {rule} {state} ({severity})")
     for kind, state in said.get("open", []):
-        click.echo(f"incident  {kind}: {state}")
-    click.echo(f"incidents {said.get('incidents', 0)} so far; gyrostat incidents shows them")
+        _echo(f"incident  {kind}: {state}")
+    for action, reason in said.get("held", []):
+        _echo(f"held      {action}: {reason}")
+    _echo(f"incidents {said.get('incidents', 0)} so far; gyrostat incidents shows them")
+
+
+def _echo(line: str) -> None:
+    click.echo(clean(line))
 
 
 def _rank(rank: dict[str, Any]) -> str:
-    ended = f", ended: {rank['ended']}" if rank["ended"] else f", {max(0.0, time.time() - rank['at']):.0f} s ago"
-    shown = {**rank.get("values", {}), **rank.get("nonfinite", {})}
+    ended = text(rank, "ended")
+    when = f", ended: {ended}" if ended else f", {max(0.0, time.time() - rank['at']):.0f} s ago"
+    shown = read_numbers(rank, "values")
     values = "  ".join(f"{k} {_short(shown[k])}" for k in ("loss", "reward", "entropy", "grad_norm") if k in shown)
-    return f"step {rank['step']}{ended}  {values}"
+    return f"step {rank['step']}{when}  {values}"
 
 
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _short(value: float) -> str:
+    return f"{value:.4g}" if value - value == 0.0 else spell(value)

@@ -1,10 +1,14 @@
 """A person's word to the agent: approve, deny, pause, resume, trust. One file each in the agent's own folder."""
 
 import getpass
+import os
+import shlex
 
 import click
 
-from gyrostat_agent.cli.options import run_dir
+from gyrostat.wire.fields import clean
+from gyrostat_agent.cli.answer import Ear, is_refusal
+from gyrostat_agent.cli.options import watched_run_dir
 from gyrostat_agent.errors import SetupError
 from gyrostat_agent.rundir import existing, held
 from gyrostat_agent.sources.commands import give
@@ -13,71 +17,92 @@ from gyrostat_rules.inputs import Verb
 
 @click.command()
 @click.argument("action")
-@run_dir
+@watched_run_dir
 def approve(action: str, run_dir: str) -> None:
     """Let ACTION (its id, e.g. i0001.2) go ahead: that one action of that one incident, once.
 
+    RUN_DIR may be left out where your agent watches one run only. Exit status 2 where no such action waits.
+
     \b
-    gyrostat approve i0001.2 /dev/shm/my-run
+    gyrostat approve i0001.2
+    gyrostat approve i0001.2 /var/tmp/my-run
     """
     _say(run_dir, Verb.APPROVE, {"action": action})
 
 
 @click.command()
 @click.argument("action")
-@run_dir
+@watched_run_dir
 def deny(action: str, run_dir: str) -> None:
-    """Refuse ACTION; nothing more is tried for its incident.
+    """Refuse ACTION; nothing more is tried for its incident. Exit status 2 where no such action waits.
 
     \b
-    gyrostat deny i0001.2 /dev/shm/my-run
+    gyrostat deny i0001.2 /var/tmp/my-run
     """
     _say(run_dir, Verb.DENY, {"action": action})
 
 
 @click.command()
-@run_dir
+@watched_run_dir
 def pause(run_dir: str) -> None:
     """Do nothing to the run in RUN_DIR until `gyrostat resume`; go on observing.
 
     \b
-    gyrostat pause /dev/shm/my-run
+    gyrostat pause /var/tmp/my-run
     """
     _say(run_dir, Verb.PAUSE, {})
 
 
 @click.command()
-@run_dir
+@watched_run_dir
 def resume(run_dir: str) -> None:
     """End a pause.
 
     \b
-    gyrostat resume /dev/shm/my-run
+    gyrostat resume /var/tmp/my-run
     """
     _say(run_dir, Verb.RESUME, {})
 
 
 @click.command()
-@run_dir
+@watched_run_dir
 @click.option("--reason", required=True, help="Why it may be trusted again; goes into the journal.")
 def trust(run_dir: str, reason: str) -> None:
     """End observe-only, after a broken journal or a lost ledger has been looked into.
 
     \b
-    gyrostat trust /dev/shm/my-run --reason "restored from last night's copy, checked by hand"
+    gyrostat trust /var/tmp/my-run --reason "restored from last night's copy, checked by hand"
     """
     _say(run_dir, Verb.TRUST, {"reason": reason})
 
 
 def _say(path: str, verb: str, arguments: dict[str, str]) -> None:
+    """Give it, and print what the agent answers; raises SetupError where it cannot be given, or is refused."""
     run = existing(path)
+    words = {**arguments, "by": _who()}
+    ear = Ear(run)
     try:
-        give(run, verb, {**arguments, "by": getpass.getuser()})
+        give(run, verb, words)
+        holder = held(run)
+        answer = ear.hear(verb, words) if holder else ""
     except OSError as error:
         raise SetupError(f"{run.agent}: {error.strerror}; run this as the agent's user") from None
-    holder = held(run)
-    click.echo(
-        f"{verb} given to {holder}"
-        if holder
-        else f"{verb} laid down; no agent watches this run now, the next one reads it"
-    )
+    finally:
+        ear.close()
+    if is_refusal(verb, answer):
+        raise SetupError(clean(f"{answer}; gyrostat status {shlex.quote(run.path)} shows what waits"))
+    click.echo(clean(answer) if answer else _unanswered(verb, holder))
+
+
+def _unanswered(verb: str, holder: str) -> str:
+    if not holder:
+        return f"{verb} laid down; no agent watches this run now, the next one reads it"
+    return f"{verb} given to {holder}, which has not answered yet; gyrostat incidents --all shows its answer"
+
+
+def _who() -> str:
+    """The user's name; in a container, a user may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"UID {os.getuid()}"

@@ -72,7 +72,7 @@ def _create(path: str) -> None:
 
 
 def _open(path: str, mode: str, check: Callable[[sqlite3.Connection, str], None]) -> sqlite3.Connection:
-    uri = f"file:{quote(os.path.abspath(path))}?mode={mode}"
+    uri = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode={mode}"
     try:
         db = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
     except sqlite3.Error as error:

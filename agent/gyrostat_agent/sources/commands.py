@@ -25,7 +25,10 @@ class CommandFiles:
         with contextlib.suppress(OSError):
             check_folder(self._folder)
             for name in sorted(n for n in os.listdir(self._folder) if n.endswith(".json")):
-                command = _read(os.path.join(self._folder, name), at)
+                try:
+                    command = _read(os.path.join(self._folder, name), at)
+                except OSError:  # it cannot be read now; a person's word is not thrown away for that
+                    continue
                 if command is None:
                     self.done(name)
                 else:
@@ -56,6 +59,6 @@ def _read(path: str, at: float) -> Command | None:
         raw = json.loads(read_trusted(path, _LIMIT))
         verb, arguments = raw["verb"], raw["arguments"]
         words = {str(k): str(v) for k, v in arguments.items()}
-    except (OSError, RightsError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (RightsError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return Command(at, verb, words) if verb in _ALLOWED else None

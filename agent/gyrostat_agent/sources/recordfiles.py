@@ -52,6 +52,7 @@ class RecordFiles:
             told += more
         told += deaths
         told.sort(key=lambda t: t.time)
+        told += self._outlived()
         return [t.item for t in told if self._is_news(t.item)]
 
     def offsets(self) -> dict[str, int]:
@@ -95,6 +96,7 @@ class RecordFiles:
         yield from self._cheer(self._folder, SourceWord.GONE, "there again")
         for name in [n for n in self._tails if n not in names]:
             self._drop(name)
+            yield from self._cheer(name, SourceWord.FOREIGN, "gone")
         for name in names:
             if name not in self._tails and (file := RecordFile.parse(name)) is not None:
                 yield from self._open(name, file)
@@ -103,16 +105,21 @@ class RecordFiles:
         try:
             fd = open_trusted(os.path.join(self._folder, name))
         except OSError as error:
+            self._stamp = 0  # it may open the next time: too many open files is nothing that lasts
             yield Told(0, SourceState(name, SourceWord.DAMAGED, f"not read: {error}"))
             return
+        yield from self._cheer(name, SourceWord.DAMAGED, "read")
         known = self._sequences.get((file.role, file.rank, file.incarnation), 0)
         tail = self._tails[name] = RecordTail(file, fd, self._committed.get(name, 0), known)
         if self._introduce and tail.hello is not None:
             yield tail.hello
-        for other in self._tails.values():
-            same = (other.file.role, other.file.rank) == (file.role, file.rank)
-            if same and other.file.incarnation < file.incarnation:  # an old life cannot blind the new one
-                yield from self._cheer(other.file.name, SourceWord.FOREIGN, "of a life that is over")
+
+    def _outlived(self) -> Iterator[Told]:
+        """A file that cannot be read blinds nobody once its rank has a newer life, whichever was found first."""
+        for tail in [t for t in self._tails.values() if t.foreign]:
+            life = tail.file[:3]  # role, rank, incarnation
+            if any(life[:2] == later.file[:2] and life < later.file[:3] for later in self._tails.values()):
+                yield Told(0, SourceState(tail.file.name, SourceWord.FRESH, "of a life that is over"))
 
     def _read_all(self, wanted: Callable[[RecordTail], bool]) -> list[Told]:
         """Read the wanted files; a later part waits until the one before it is at its end."""

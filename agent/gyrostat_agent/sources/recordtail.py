@@ -4,6 +4,7 @@ Called by RecordFiles alone. It never keeps bytes that it has not used up: a wri
 back by its writer, so what lies behind ``offset`` is read anew each time.
 """
 
+import contextlib
 import os
 import struct
 from typing import NamedTuple
@@ -84,10 +85,8 @@ class RecordTail:
         while at < upto:
             found = scan(os.pread(self._fd, min(self._chunk, upto - at), at))
             for frame in found.frames:
-                if frame.kind == Kind.SCHEMA:
-                    self._take_schema(frame)
-                elif frame.kind == Kind.HELLO:
-                    self.hello = Told(frame.time, Hello.decode(frame.body))
+                with contextlib.suppress(ValueError):  # told as damage when it was read first
+                    self._learn_from(frame)
                 self.sequence = max(self.sequence, frame.sequence)
             if not found.consumed:
                 if self._chunk >= _MOST_CHUNK or upto - at <= self._chunk:
@@ -96,12 +95,18 @@ class RecordTail:
             at += found.consumed
         self._chunk = _CHUNK
 
+    def _learn_from(self, frame: Frame) -> None:
+        if frame.kind == Kind.SCHEMA:
+            self._take_schema(frame)
+        elif frame.kind == Kind.HELLO:
+            self.hello = Told(frame.time, Hello.decode(frame.body))
+
     def _take(self, frames: list[Frame]) -> list[Told]:
         told: list[Told] = []
         for frame in frames:
             if frame.sequence <= self.sequence and frame.kind != Kind.SCHEMA:
                 continue  # read before: the file was cut short or copied over, and nothing is said twice
-            self._time = frame.time
+            self._time = max(self._time, frame.time)  # a clock that is set back must not put a file out of order
             told += self._gap(frame)
             if (frame.rank, Role.name(frame.role)) != (self.file.rank, self.file.role):
                 self.damaged += 1
@@ -114,7 +119,7 @@ class RecordTail:
                 told.append(self._note(SourceWord.DAMAGED, f"a frame was not read: {error}"))
                 continue
             if item is not None:
-                told.append(Told(frame.time, item))
+                told.append(Told(self._time, item))
         return told
 
     def _item(self, frame: Frame) -> Item | None:
@@ -156,7 +161,7 @@ class RecordTail:
         self.missing += lost
         where = f"{self.file.role}/{self.file.rank}"
         said = f"{lost} frames are missing before step {frame.step}"
-        return [Told(frame.time, SourceState(where, SourceWord.DAMAGED, said))]
+        return [Told(self._time, SourceState(where, SourceWord.DAMAGED, said))]
 
     def _faults(self, damaged: int, foreign: int) -> list[Told]:
         told: list[Told] = []

@@ -1,6 +1,6 @@
 """Wake-up: sleep until a record file grows, a command lies there, a verdict is in, or it is time to tick.
 
-Inotify where the file system has it, else polling every 20 ms (PERFORMANCE §2: all sleeping readers cost the
+Inotify where the file system has it, else polling every 20 ms (measured: all sleeping readers cost the
 same 50 µs wake-up; polling faster costs a tenth of a core for nothing).
 """
 

@@ -1,4 +1,4 @@
-"""Values that are not finite, by class (DESIGN §5).
+"""Values that are not finite, by class (docs/series.md).
 
 *Poison* feeds or measures the update. *Undefined* is a mean over nothing. *Missing* is a key that used to be
 there and vanished while a neighbour is non-finite: poison in disguise, since Megatron omits a NaN loss and
@@ -36,10 +36,11 @@ def nonfinite(params: NonFinite, state: State, moment: Moment) -> Iterator[Readi
     """One reading a process whose newest record holds a value of the wanted classes."""
     for record in _records(state, moment):
         found: dict[str, str] = {n: c for n, c in classify(record, state).items() if c in params.classes}
-        if not found:
-            continue
-        reason = _confirmation(record, state, moment)
-        if params.confirmed and not reason:
+        if params.confirmed:
+            windows = state.windows.get(key_of(record.role, record.rank), {})
+            found = {n: c for n, c in found.items() if _speaks(n, windows)}
+        reason = _confirmation(record, state, moment) if found else ""
+        if not found or (params.confirmed and not reason):
             continue
         yield _reading(record, found, reason if params.confirmed else "", state)
 
@@ -57,11 +58,18 @@ def classify(record: Record, state: State) -> dict[str, str]:
     found = {}
     if not math.isfinite(sum(record.values.values())):
         found = {n: series.meaning(n) for n, v in record.values.items() if not math.isfinite(v)}
+    if record.values.get(series.PARAMS_FINITE) == 0.0:  # an expert that nobody routes to shows in no loss
+        found[series.PARAMS_FINITE] = POISON
     if found:
         windows = state.windows.get(key_of(record.role, record.rank), {})
         gone = (n for n, w in windows.items() if n not in record.values and _is_due(w, record.step))
         found.update({n: MISSING for n in gone if series.meaning(n) == series.POISON})
     return found
+
+
+def _speaks(name: str, windows: dict[str, Window]) -> bool:
+    """False for a measurement that never was finite: one that is NaN from the first step on says nothing of the run."""
+    return series.feeds_update(name) or any(map(math.isfinite, windows[name].values if name in windows else ()))
 
 
 def _is_due(window: Window, step: int) -> bool:
@@ -72,7 +80,8 @@ def _is_due(window: Window, step: int) -> bool:
 
 
 def _is_suspect(record: Record, state: State) -> bool:
-    return bool({POISON, MISSING} & set(classify(record, state).values()))
+    windows = state.windows.get(key_of(record.role, record.rank), {})
+    return any(c in (POISON, MISSING) and _speaks(n, windows) for n, c in classify(record, state).items())
 
 
 def _confirmation(record: Record, state: State, moment: Moment) -> str:
@@ -85,6 +94,11 @@ def _confirmation(record: Record, state: State, moment: Moment) -> str:
     earlier = [r for r in state.recent.get(key, []) if r.step < record.step and r.segment == record.segment]
     if earlier and _is_suspect(earlier[-1], state):
         return "the record before it was not finite either"
+    bad = [_is_suspect(r, state) for r in earlier[-4:]]
+    if sum(bad) >= 2 and not any(a and b for a, b in pairwise(bad)):  # two in a row were told before
+        return "three of the last five records were not finite"
+    if record.values.get(series.GUARD_EXHAUSTED, 0.0) == 1.0:
+        return "the step guard is spent: the next one like it will be applied"
     if not moment.records:
         return f"the process died on it ({state.processes[key].ended})"
     return ""
@@ -120,7 +134,7 @@ def _onset(record: Record, state: State) -> int:
     windows = state.windows.get(key_of(record.role, record.rank), {})
     first = record.step
     for name, window in windows.items():
-        if series.meaning(name) != series.POISON:
+        if series.meaning(name) != POISON or not _speaks(name, windows):
             continue
         for step, value in zip(reversed(window.steps), reversed(window.values), strict=True):
             if step > record.step:

@@ -11,33 +11,38 @@ from gyrostat_rules.state import Process, State
 
 
 class Stall(NamedTuple):
-    """Breached after ``after_seconds`` or ``times_step`` median steps of silence, whichever is longer.
+    """Breached after ``after_seconds``, ``times_step`` median steps, or twice the longest recent pause: the longest.
 
     A life that has not told a step yet may be loading a large model: it has ``first_seconds``.
     """
 
-    after_seconds: float = 120.0
+    after_seconds: float = 900.0
     times_step: float = 10.0
     first_seconds: float = 900.0
 
 
 def stall(params: Stall, state: State, moment: Moment) -> Iterator[Reading]:
-    """One reading a silent process. A source that is known to be blind says nothing here (DESIGN §5)."""
+    """One reading a silent process. A source that is known to be blind says nothing here."""
     if any(s[0] in (SourceWord.GONE, SourceWord.FOREIGN) for s in state.sources.values()):
         return
     for process in state.processes.values():
-        if process.ended or process.last_step < 0 or process.role == "supervisor":
-            continue
-        silent = moment.at - process.last_at
-        if silent > limit(params, process):
+        if process.last_step >= 0 and is_silent(params, process, moment.at):
+            silent = moment.at - process.last_at
             why = f"no record for {silent:.0f} s after step {process.last_step}"
             labels = {"role": process.role, "rank": str(process.rank)}
             yield Reading(labels, silent, process.last_step + 1, why)
+
+
+def is_silent(params: Stall, process: Process, at: float) -> bool:
+    """True where a process that lives has said nothing for too long at ``at``; of a trainer a step is expected."""
+    if process.ended or process.role == "supervisor" or (process.last_step < 0 and process.role != "trainer"):
+        return False
+    return at - process.last_at > limit(params, process)
 
 
 def limit(params: Stall, process: Process) -> float:
     """Seconds of silence that are too long for this process."""
     if not process.spoken:
         return max(params.after_seconds, params.first_seconds)
-    usual = median(process.step_seconds) if process.step_seconds else 0.0
-    return max(params.after_seconds, params.times_step * usual)
+    pauses = process.step_seconds or [0.0]
+    return max(params.after_seconds, params.times_step * median(pauses), 2.0 * max(pauses))

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 MAX_MESSAGE = 1 << 20
+_BREAKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 _SPELLED = ("nan", "inf", "-inf")
 
 
@@ -65,8 +66,18 @@ def spell(number: float) -> str:
 
 
 def clean(said: str) -> str:
-    """Text that can be stored and shown: a lone surrogate, which no file or database takes, becomes ``?``."""
-    return said if said.isascii() else said.encode("utf-8", "replace").decode()
+    """Text that can be stored and shown: in one line, and without what commands a terminal or no file takes.
+
+    What breaks a line becomes a space; another control character, and half a character (a surrogate), become ``?``.
+    """
+    return said if said.isprintable() else "".join(map(_shown, said))
+
+
+def _shown(character: str) -> str:
+    if character in _BREAKS:
+        return " "
+    odd = character < " " or "\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\udfff"
+    return "?" if odd else character
 
 
 def value(said: Any, name: str) -> float:

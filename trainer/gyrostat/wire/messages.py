@@ -80,7 +80,7 @@ class Hello(NamedTuple):
             knobs=tuple(_knob(k) for k in fields.tables(raw, "knobs")),
             procedures=tuple(fields.clean(str(p)) for p in fields.rows(raw, "procedures")),
             checkpoint_root=fields.text(raw, "checkpoint_root"),
-            last_directive=fields.whole(raw, "last_directive"),
+            last_directive=_last(raw),
         )
 
 
@@ -248,6 +248,14 @@ class Resume(NamedTuple):
             pass_over=tuple(items),
             reason=fields.text(raw, "reason"),
         )
+
+
+def _last(raw: dict[str, Any]) -> int:
+    """A directive's number. The next one follows it, so one beyond all counting is damage."""
+    number = fields.whole(raw, "last_directive")
+    if not 0 <= number < 1 << 52:
+        raise MessageError(f"'last_directive' is {number}, which no directive was ever numbered")
+    return number
 
 
 def _knob(raw: dict[str, Any]) -> KnobState:

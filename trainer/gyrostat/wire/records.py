@@ -2,7 +2,7 @@
 
 A value that is absent is a bit in the mask, never NaN; NaN and infinity travel as the IEEE bits they are,
 because they are what the sidecar is here for. Expert counts travel raw, as a payload behind the values:
-reducing them costs the trainer five times what shipping them does (PERFORMANCE §1c).
+reducing them costs the trainer five times what shipping them does.
 """
 
 import json
@@ -106,7 +106,7 @@ def _decode_load(payload: bytes) -> ExpertLoad | None:
         return None
     kind, width, _, layers, loops, experts = _LOAD.unpack_from(payload)
     size = layers * loops * experts
-    if kind != _COUNTS or width not in _WIDTHS or len(payload) != _LOAD.size + size * width:
-        return None
+    if kind != _COUNTS or width not in _WIDTHS or not size or len(payload) != _LOAD.size + size * width:
+        return None  # none at all, said of billions of layers, would keep whoever walks over the rows busy for ever
     counts = struct.unpack_from(f"<{size}{_WIDTHS[width]}", payload, _LOAD.size)
     return ExpertLoad(layers, loops, experts, counts)

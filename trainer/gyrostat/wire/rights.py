@@ -1,6 +1,6 @@
 """Who may have written a file: the check before a message from a shared directory is believed.
 
-One UID is one domain of trust (DESIGN §4). A file or folder that another user owns, or could have written,
+One UID is one domain of trust (docs/architecture.md). A file or folder that another user owns, or could have written,
 is not read, and the error says which mode or owner was found.
 """
 

@@ -1,0 +1,30 @@
+"""The status file: the newest view, for ``gyrostat status``; replaced as a whole, and read with distrust elsewhere."""
+
+import contextlib
+import json
+import os
+import time
+
+from gyrostat.wire import RunDirectory
+from gyrostat.wire.fields import numbers
+from gyrostat_exporters.view import View
+
+
+def write(run: RunDirectory, shown: View, address: str) -> None:
+    """Write ``agent/status.json``. Where it cannot be written, so be it: the journal is what counts."""
+    path = os.path.join(run.agent, "status.json")
+    ranks = [
+        {"role": r.role, "rank": r.rank, "step": r.step, "at": r.at, "ended": r.ended, **numbers(r.values, "values")}
+        for r in shown.ranks
+    ]
+    said = {
+        "run": shown.run, "mode": shown.mode, "observe_only": shown.distrust, "paused": shown.paused,
+        "step": shown.step, "segment": shown.segment, "ready": not shown.blind, "blind": list(shown.blind),
+        "http": address, "incidents": shown.incident_count, "open": [list(i) for i in shown.incidents],
+        "held": [list(h) for h in shown.held], "ranks": ranks, "alerts": [list(a) for a in shown.alerts],
+        "at": time.time(), "pid": os.getpid(),
+    }  # fmt: skip
+    with contextlib.suppress(OSError):
+        with open(f"{path}.draft", "w", encoding="utf-8") as out:
+            json.dump(said, out, allow_nan=False)
+        os.rename(f"{path}.draft", path)
