@@ -42,6 +42,7 @@ def bounds(name: str) -> dict[str, Bounds]:
 def pack(name: str) -> str:
     """The text of a variant."""
     core = resources.files("gyrostat_rules.packs").joinpath("core.yaml").read_text()
+    core = core.replace("after_seconds: 900", "after_seconds: 120")  # silence, too, is short here
     tree = yaml.safe_load(core)
     books = {b["incident"]: b for b in tree["playbooks"]}
     book = books["nonfinite"]
