@@ -98,7 +98,7 @@ def _one_run(folder: str, trials: int) -> list[float]:
             step = _clean(telemetry, run, step, 12 + 4 * number, first=number == 1)
             began = time.perf_counter_ns()
             telemetry.record(step, loss=float("nan"), grad_norm=1.0, step_applied=1.0, **SCALARS)
-            _until(lambda n=number: _bell(run) >= n, f"directive {number} never came", nap=20e-6)
+            _until(lambda n=number: _bell(run) >= n, f"directive {number} never came", nap=200e-6)
             times.append((time.perf_counter_ns() - began) / 1e3)
             control.apply(step + 1)
             step = 1

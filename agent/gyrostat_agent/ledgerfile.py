@@ -26,8 +26,10 @@ def write(root: str, facts: Mapping[str, Any], head: str, *, durable: bool = Tru
     """
     folder = os.path.join(root, ".gyrostat")
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        check_folder(folder)
+        try:
+            check_folder(folder)
+        except FileNotFoundError:
+            os.makedirs(folder, mode=0o700)
         draft = os.path.join(folder, ".ledger.draft")
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb", buffering=0) as out:

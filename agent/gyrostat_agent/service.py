@@ -25,6 +25,7 @@ from gyrostat_rules.packfile import parse
 
 _STUCK_SECONDS = 30.0
 _LAST_PASSES = 100
+_COLLECT_SECONDS = 60.0
 _SHOW_SECONDS = 0.5
 _BACKOFF, _MOST_BACKOFF = 1.0, 30.0
 
@@ -43,7 +44,7 @@ class Service:
         self._severities = {r.alert: r.severity for r in rules}
         self._stall = next((r.params for r in rules if r.detector == "stall"), Stall())
         self._passed = time.monotonic()
-        self._shown = 0.0
+        self._shown = self._collected = 0.0
         self._ending = False
         self._trouble = ""
         self._server = _serve(listen, self._latest, self._stuck, say) if listen else None
@@ -78,7 +79,8 @@ class Service:
 
     def _passes(self, agent: Agent) -> None:
         gc.collect()
-        gc.freeze()  # what lives now lives on: a collection must not cost a pass its millisecond
+        gc.freeze()  # what lives now lives on
+        gc.disable()  # a collection must not cost a pass its milliseconds: it is done between two
         self._trouble = ""
         while not self._ending:
             items = agent.once()
@@ -86,9 +88,17 @@ class Service:
             self._show(agent, items)
             fd = self._verifier.fileno()
             self._wake.also({fd} if fd is not None else set())
+            self._collect()
             if not items:
                 self._wake.wait(agent.seconds_to_tick())
         self._look_once_more(agent)
+
+    def _collect(self) -> None:
+        """Collect garbage now and then, behind a pass and not in the middle of one."""
+        now = time.monotonic()
+        if now - self._collected > _COLLECT_SECONDS:
+            self._collected = now
+            gc.collect()
 
     def _look_once_more(self, agent: Agent) -> None:
         """What was written before we were told to end: a death, a goodbye. Silence must not read as healthy."""

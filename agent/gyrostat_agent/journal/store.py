@@ -62,6 +62,7 @@ class Journal:
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:
         self._path = path
+        self._writes = not readonly
         self._db = open_reader(path) if readonly else open_writer(path)
         self._cursor = self._db.cursor()
         self._seq, self._hash = 0, GENESIS
@@ -151,7 +152,7 @@ class Journal:
 
     def head(self) -> str:
         """``"seq:hash"`` of the last turn; ``0:`` and zeros while there is none."""
-        seq, digest = self._read_head()
+        seq, digest = (self._seq, self._hash) if self._writes else self._read_head()
         return f"{seq}:{digest.hex()}"
 
     def close(self) -> None:
