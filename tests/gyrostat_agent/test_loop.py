@@ -116,6 +116,34 @@ def test_a_checkpoint_that_went_bad_is_not_gone_back_to(bench: Bench) -> None:
     assert any("no longer fit: truncated" in e.text for e in said(agent, "action"))
 
 
+def test_what_is_settled_at_start_is_looked_at_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decided, then death before it was laid; the checkpoint goes bad meanwhile: the next agent takes the older one."""
+    control = bench.control()
+    agent = bench.agent()
+    for step in range(1, 15):
+        bench.tell(step)
+    bench.verdicts.tell("/c/2", 2)
+    bench.verdicts.tell("/c/4", 4)
+    agent.once()
+
+    def die(passed: str) -> None:
+        if passed == "turn.committed":
+            raise Dead(passed)
+
+    bench.tell(15, NAN)
+    monkeypatch.setattr(failpoints, "strike", die)
+    with pytest.raises(Dead):
+        agent.once()
+    monkeypatch.setattr(failpoints, "strike", None)
+    agent.abandon()
+    bench.verdicts.known["/c/4"] = bench.verdicts.known["/c/4"]._replace(fit=Fit.UNFIT, why="truncated")
+    after = bench.agent()
+    after.once()
+    control.apply(16)
+    assert bench.targets == ["/c/2"]
+    assert any("no longer fit: truncated" in e.text for e in said(after, "action"))
+
+
 def test_people_are_heard_once(bench: Bench) -> None:
     """A command is obeyed, its file goes, and the next agent does not hear it again."""
     agent = bench.agent()
@@ -189,6 +217,10 @@ def test_an_engine_that_lost_its_memory_knows_its_trainer(bench: Bench) -> None:
     bench.now += 1.0
     after.once()
     assert len(control.apply(4)) == 1 and bench.skipped == [3]
+    after.abandon()
+    again = bench.agent()  # a broken chain stays broken: what was looked into is not asked again at every start
+    again.once()
+    assert again.engine.state.settings.distrust == ""
 
 
 @pytest.mark.parametrize("ledger", ["{", "[]", '{"version": 99}'], ids=["no JSON", "no mapping", "another version"])

@@ -111,3 +111,11 @@ def test_the_pack_uses_what_there_is() -> None:
     assert all(f"detector: {name}" in text for name in DETECTORS)
     assert all(f"remedy: {name}" in text for name in REMEDIES)
     assert len(GUARDS) == len({guard.__name__ for guard in GUARDS})
+
+
+def test_the_stall_page_names_the_packs_seconds() -> None:
+    """The one on call is told the number that woke them."""
+    pack = yaml.safe_load((ROOT / "rules/gyrostat_rules/packs/core.yaml").read_text(encoding="utf-8"))
+    rule = next(r for g in pack["groups"] for r in g["rules"] if r["alert"] == "TrainerStalled")
+    page = (ROOT / "rules/gyrostat_rules/runbooks/stall.md").read_text(encoding="utf-8")
+    assert f"for {rule['with']['after_seconds']} seconds" in page
