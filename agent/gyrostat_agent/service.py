@@ -131,7 +131,7 @@ class Service:
     def _blind(self, agent: Agent) -> list[str]:
         """What cannot be seen now: silence must never read as healthy."""
         state = agent.engine.state
-        found = [self._trouble] if self._trouble else []
+        found = [fault for fault in (self._trouble, self._checkpoints.fault) if fault]
         if not any(p.role != "supervisor" for p in state.processes.values()):
             found.append("no trainer has spoken yet")
         now = time.time()

@@ -178,3 +178,14 @@ def test_a_journal_that_cannot_be_used_is_said_in_the_status(run: RunDirectory) 
     agent.run()
     assert status(run)["ready"] is False
     assert "not an SQLite database" in str(status(run)["blind"])
+
+
+def test_checkpoints_that_cannot_be_seen_are_said(run: RunDirectory, tmp_path: Path) -> None:
+    """A store that cannot be listed means nothing to go back to: that must not read as ready."""
+    (tmp_path / "no-folder").touch()
+    telemetry = Telemetry(run.path, run="run", checkpoint_root=tmp_path / "no-folder")
+    telemetry.record(1, loss=1.0)
+    agent = service(run, [])
+    run_until(agent, lambda: "cannot be listed" in str(status(run).get("blind")))
+    telemetry.close()
+    assert "no-folder cannot be listed" in str(status(run)["blind"])
