@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: help venv demo test test-full check bench clean
+.PHONY: help venv demo test test-full check bench recipe faults clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -49,6 +49,12 @@ bench: venv  ## speed, as ratios against named peers in one run
 	@echo "== sdk_share"; $(BIN)/python benchmarks/sdk_share.py
 	@echo "== engine_feed"; $(BIN)/python benchmarks/engine_feed.py --steps 500
 	@echo "== checkpoint_verify"; $(BIN)/python benchmarks/checkpoint_verify.py 64
+
+recipe: venv  ## the reference trainer's recipe and its gate: 10 seeds and 10 twins, about 10 CPU minutes
+	$(BIN)/python benchmarks/recipe.py
+
+faults: venv  ## the reference trainer's faults, 10 seeds each: do they appear as they should
+	$(BIN)/python benchmarks/fault_gate.py
 
 clean:  ## the venv and what was built
 	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -2,13 +2,13 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from gyrostat import Control, Telemetry
 from gyrostat.wire import Directive, Resume
 from gyrostat_reference.manifest import MANIFEST, digest_of
 from gyrostat_reference.resumption import take_up
-from gyrostat_reference.state import capture
 from gyrostat_reference.trainer import Settings, Trainer
 
 RUN = "a-run"
@@ -40,10 +40,10 @@ def end(trainer: Trainer) -> None:
 
 def fingerprint(trainer: Trainer) -> tuple[object, ...]:
     """All that a trainer's future depends on, bit for bit."""
-    state = capture(trainer.model, trainer.optimizer)
+    state = trainer.policy.capture()
     tensors = {n: t.numpy().tobytes() for n, t in (*state.weights.items(), *state.moments.items())}
     random = bytes(trainer.random.get_state().tolist())
-    return tensors, random, trainer.data.place, trainer.knobs, trainer.averages, trainer.step
+    return tensors, random, trainer.data.place, trainer.knobs, trainer.estimates.encode(), trainer.step
 
 
 def digest(checkpoint: Path) -> str:
@@ -67,6 +67,14 @@ def lay_resume(folder: Path, checkpoint: Path, number: int, **more: object) -> N
     step = json.loads((checkpoint / MANIFEST).read_bytes())["step"]
     resume = Resume(number, RUN, str(checkpoint), digest(checkpoint), step, time.time() + 60)
     lay(folder / "run" / "directives" / "resume.json", resume._replace(**more).encode())  # type: ignore[arg-type]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Return when ``condition`` holds; fails where it does not within ``seconds``."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "what was waited for did not come about"
+        time.sleep(0.005)
 
 
 def lay(path: Path, data: bytes) -> None:

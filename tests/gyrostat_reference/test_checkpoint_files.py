@@ -7,11 +7,13 @@ import pytest
 import torch
 from reference_runs import digest, end, fingerprint, train, trainer_at
 
-from gyrostat_reference.checkpoint import complete, read
+from gyrostat_reference.checkpoint import Checkpoint, complete
 from gyrostat_reference.faults import Fuse
 from gyrostat_reference.manifest import MANIFEST, MODEL, OPTIMIZER, STATE, CheckpointError, Manifest
 from gyrostat_reference.procedures import Procedures
-from gyrostat_reference.state import capture
+from gyrostat_reference.ranks import Alone
+from gyrostat_reference.reading import read
+from gyrostat_reference.state import outline
 from gyrostat_reference.trainer import Trainer
 from gyrostat_reference.writer import CheckpointWriter
 
@@ -34,16 +36,21 @@ def saved(trained: Trainer, tmp_path: Path) -> Path:
     return tmp_path / "root" / "step-00000002"
 
 
+def loaded(trained: Trainer, saved: Path, named: str = "") -> Checkpoint:
+    """What the trainer reads of a checkpoint."""
+    return read(saved.parent, saved, outline(trained.policy.model), Alone(), named)
+
+
 def test_round_trip(trained: Trainer, saved: Path) -> None:
     """What is read back is what was there, bit for bit."""
-    now = capture(trained.model, trained.optimizer)
-    found = read(saved.parent, saved, now, digest(saved))
+    now = trained.policy.capture()
+    found = loaded(trained, saved, digest(saved))
     assert found.training.weights.keys() == now.weights.keys()
     assert found.training.moments.keys() == now.moments.keys()
     assert all(torch.equal(t, now.weights[n]) for n, t in found.training.weights.items())
     assert all(torch.equal(t, now.moments[n]) for n, t in found.training.moments.items())
-    assert found.running.random == bytes(trained.random.get_state().tolist())
-    assert found.running.averages == trained.averages
+    assert [running.random for running in found.running] == [bytes(trained.random.get_state().tolist())]
+    assert found.running[0].estimates.encode() == trained.estimates.encode()
     assert (found.manifest.place, found.knobs) == (trained.data.place, trained.knobs)
 
 
@@ -99,7 +106,7 @@ def test_a_spoilt_checkpoint_is_refused(trained: Trainer, saved: Path, spoil: Ca
 def rewrite(trained: Trainer, saved: Path, **weights: torch.Tensor) -> Path:
     """Write the checkpoint once more with other weights, every digest right."""
     assert trained.writer is not None
-    found = read(saved.parent, saved, capture(trained.model, trained.optimizer))
+    found = loaded(trained, saved)
     training = found.training._replace(weights={**found.training.weights, **weights})
     folder = trained.writer.begin(found._replace(training=training))
     trained.writer.wait()
@@ -111,7 +118,7 @@ def rewrite(trained: Trainer, saved: Path, **weights: torch.Tensor) -> Path:
     ("weight", "reason"),
     [
         pytest.param(torch.full((96,), torch.nan), "not finite", id="nan"),
-        pytest.param(torch.ones(95), "shape", id="shape"),
+        pytest.param(torch.ones(95), "norm.weight is not there, or not all of it", id="shape"),
         pytest.param(torch.ones(96, dtype=torch.float64), "float64", id="type"),
     ],
 )
@@ -159,7 +166,7 @@ def test_a_name_that_is_taken_is_not_written_to_again(trained: Trainer, saved: P
 def test_rotation_deletes_the_oldest(trained: Trainer, saved: Path) -> None:
     """Age goes by segment, then step: what came after a jump back is newer, whatever its step."""
     writer = CheckpointWriter(saved.parent, 2, Fuse())
-    found = read(saved.parent, saved, capture(trained.model, trained.optimizer))
+    found = loaded(trained, saved)
     for step, segment in ((9, 0), (4, 1)):
         writer.begin(found._replace(manifest=found.manifest._replace(step=step, segment=segment)))
         writer.wait()

@@ -1,8 +1,11 @@
+import math
+import threading
 from pathlib import Path
 
 import pytest
-from reference_runs import digest, fingerprint, ring, train, trainer_at
+from reference_runs import digest, fingerprint, ring, train, trainer_at, wait_for
 
+from gyrostat_reference.data import PromptData
 from gyrostat_reference.procedures import Procedures
 from gyrostat_reference.trainer import Trainer
 
@@ -17,7 +20,7 @@ def test_rollback_goes_back_in_all_but_the_data(tmp_path: Path, reset: bool) -> 
     """Weights, moments unless afresh, knobs, generator and averages are the checkpoint's; the cursor goes forward."""
     trainer = trainer_at(tmp_path)
     control = train(trainer, 2)
-    tensors, random, _, knobs, averages, _ = fingerprint(trainer)
+    tensors, random, _, knobs, estimates, _ = fingerprint(trainer)
     train(trainer, 3, control)
     trainer.knobs = trainer.knobs._replace(lr_scale=0.25)
     folder = checkpoint_of(trainer, 2)
@@ -28,7 +31,9 @@ def test_rollback_goes_back_in_all_but_the_data(tmp_path: Path, reset: bool) -> 
     kept = {name: data for name, data in tensors.items() if not (reset and "/" in name)}  # type: ignore[attr-defined]
     assert done == {"step": 2, "passed_over": [7], "cursor": 48}
     assert after[0] == kept
-    assert after[1:] == (random, (48, 48, frozenset({7})), knobs, averages, 2)
+    assert isinstance(estimates, dict)
+    estimates["warm_from"] = 2 if reset else 0  # fresh moments are warmed up
+    assert after[1:] == (random, (48, 48, frozenset({7})), knobs, estimates, 2)
 
 
 def test_rollback_to_where_the_run_stands_changes_nothing(tmp_path: Path) -> None:
@@ -57,9 +62,8 @@ def test_a_rollback_is_written_down_at_once(tmp_path: Path) -> None:
 
 def test_a_poisoned_item_is_skipped_and_passed_over(tmp_path: Path) -> None:
     """The guard holds the step back, the batch returns, skip_data lets the run go on without the item."""
-    trainer = trainer_at(tmp_path, guard=True)
-    item = trainer.data.first_item_of_step(2)
-    trainer.settings = trainer.settings._replace(poison_item=item)
+    item = PromptData().first_item_of_step(2)
+    trainer = trainer_at(tmp_path, guard=True, poison_item=item)
     control = train(trainer, 1)
     before, *_ = fingerprint(trainer)
     train(trainer, 3, control)
@@ -103,7 +107,41 @@ def test_checkpoint_and_stop(tmp_path: Path) -> None:
     assert (trainer.stopping, trainer.step) == (True, 2)
 
 
+def test_pause_holds_until_resume(tmp_path: Path) -> None:
+    """No step is begun in a pause; resume ends it, and the run is the one that never paused, bit for bit."""
+    trainer, unbroken = trainer_at(tmp_path / "a"), trainer_at(tmp_path / "b")
+    control = train(trainer, 1)
+    ring(trainer, control, 1, "pause", seconds=3600)
+    thread = threading.Thread(target=train, args=(trainer, 2, control))
+    thread.start()
+    wait_for(lambda: control.last_directive == 1)
+    assert trainer.step == 1
+    ring(trainer, control, 2, "resume")
+    thread.join(60)
+    train(unbroken, 2)
+    assert (trainer.step, control.last_directive) == (2, 2)
+    assert fingerprint(trainer) == fingerprint(unbroken)
+
+
+def test_pause_ends_by_itself(tmp_path: Path) -> None:
+    """A sidecar that died in the meantime leaves no run standing."""
+    trainer = trainer_at(tmp_path)
+    control = train(trainer, 1)
+    ring(trainer, control, 1, "pause", seconds=0.05)
+    train(trainer, 2, control)
+    assert (trainer.step, control.last_directive) == (2, 1)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, "5", True, math.nan, math.inf])
+def test_pause_refuses_nonsense(tmp_path: Path, seconds: object) -> None:
+    """A pause without an end is none."""
+    trainer = trainer_at(tmp_path)
+    with pytest.raises(ValueError, match="seconds"):
+        Procedures(trainer).pause({"seconds": seconds})
+    assert not trainer.paused_until
+
+
 def test_without_checkpoints_none_is_offered(tmp_path: Path) -> None:
     """A run without a checkpoint root offers what it can do, and no more."""
     trainer = trainer_at(tmp_path, checkpoints=None)
-    assert sorted(Procedures(trainer).offered()) == ["skip_data", "stop"]
+    assert sorted(Procedures(trainer).offered()) == ["pause", "resume", "skip_data", "stop"]

@@ -5,6 +5,7 @@ import pytest
 from reference_runs import end, train, trainer_at
 
 from gyrostat.wire import Hello, Kind, Record, scan
+from gyrostat_reference.data import PromptData
 from gyrostat_reference.faults import Fuse
 from gyrostat_reference.knobs import LIMITS, KnobValues, turned
 from gyrostat_reference.measures import averaged
@@ -34,14 +35,18 @@ def test_a_run_tells_of_itself(tmp_path: Path) -> None:
     end(trainer)
     hellos, records = told(tmp_path)
     assert {k.name: k.value for k in hellos[0].knobs} == KnobValues()._asdict()
-    assert hellos[0].procedures == ("skip_data", "stop", "rollback", "checkpoint")
+    assert hellos[0].procedures == ("skip_data", "pause", "resume", "stop", "rollback", "checkpoint")
     assert hellos[0].checkpoint_root == str(tmp_path / "checkpoints")
     assert [r.step for r in records] == [1, 2]
     assert [r.values["data_cursor"] for r in records] == [0.0, 16.0]
     assert records[0].values.keys() == {
         "loss", "reward", "reward_std", "entropy", "grad_norm", "kl", "clip_fraction", "zero_advantage_fraction",
         "learning_rate", "response_length", "step_time", "data_cursor", "data_items", "params_finite",
-        "step_applied", "guard_exhausted", "checkpoint_busy", "reward_average", "entropy_average",
+        "step_applied", "guard_exhausted", "checkpoint_busy", "reward_average", "entropy_average", "unique_fraction",
+        "kl_k1", "mismatch_kl", "policy_lag", "router_confidence", "router_logit_rms", "route_overlap", "loop_update_1",
+        "loop_update_2", "loop_update_3", "loop_update_4", "entropy_flow", "opefo_lambda", "entropy_bonus",
+        "entropy_floor", "gepo_tau_lo", "gepo_tau_hi", "gepo_frac_easy", "gepo_frac_hard", "gepo_factor_gain",
+        "gepo_factor_loss", "gepo_entropy_difficulty_corr",
     }  # fmt: skip
     load = records[0].load
     assert load is not None and (load.layers, load.loops, load.experts) == (1, 4, 16)
@@ -50,9 +55,8 @@ def test_a_run_tells_of_itself(tmp_path: Path) -> None:
 
 def test_poison_is_told_as_it_is(tmp_path: Path) -> None:
     """The record says inf and NaN, names the item, and the next rollouts are the run's end."""
-    trainer = trainer_at(tmp_path, checkpoints=None)
-    item = trainer.data.first_item_of_step(1)
-    trainer.settings = trainer.settings._replace(poison_item=item)
+    item = PromptData().first_item_of_step(1)
+    trainer = trainer_at(tmp_path, checkpoints=None, poison_item=item)
     with pytest.raises(PolicyDestroyed, match=r"^step 2: the policy's probabilities are not finite"):
         train(trainer, 3)
     end(trainer)

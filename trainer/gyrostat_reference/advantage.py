@@ -1,21 +1,30 @@
 """Group advantages: how much better a completion was than the others of its prompt.
 
-A value that is not finite goes through: an infinite reward makes its group's mean infinite, its advantages NaN
-and the loss NaN. Hiding that here would hide the fault from everyone who could mend its cause.
+    A_i = (r_i - mu_g) / (sigma_mix + eps),   sigma_mix = (1 - eta) sigma_B + eta sigma_g
+
+eta = 1 is GRPO. eta = 0 divides all groups by one running sigma_B: dividing by its own sigma gives a lone success
+of eight the weight 2.65 and makes nearly solved and nearly failed groups as loud as mixed ones (Dr. GRPO, arXiv
+2503.20783, drops the division for the same reason).
+
+A value that is not finite goes through: an infinite reward makes its group's mean infinite, its advantages NaN and
+the loss NaN. Hiding that here would hide the fault from everyone who could mend its cause.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-_NO_SPREAD = 1e-6
+NO_SPREAD = 1e-6
+_KEPT = 0.9  # of sigma_B, a step
 
 
 class Advantages(NamedTuple):
     """``values`` (groups, rollouts); ``spread``, each group's standard deviation of rewards (groups,).
 
-    ``degenerate`` (groups,) is true where all rollouts got the same reward: nothing to learn, masked from the loss.
+    ``degenerate`` (groups,) is true where all rollouts got the same reward, or where the spread is not finite:
+    nothing to learn, masked from the loss's denominator and from sigma_B.
     """
 
     values: Tensor
@@ -23,13 +32,34 @@ class Advantages(NamedTuple):
     degenerate: Tensor
 
 
-def group_advantages(rewards: Tensor, eps: float) -> Advantages:
-    """``(r - mean) / (sigma + eps)`` within each group, as GRPO has it; rewards (groups, rollouts).
+def group_spread(rewards: Tensor) -> Tensor:
+    """sigma_g, the standard deviation of each group over its rollouts (not n - 1); rewards (groups, rollouts)."""
+    return rewards.std(1, correction=0)
 
-    A group is degenerate only if its sigma is finite and small: a bare ``<`` is false for NaN as well, but the
-    same test turned round would mask a poisoned group and pass for health.
+
+def is_degenerate(spread: Tensor) -> Tensor:
+    """True unless sigma_g is finite and at least 1e-6.
+
+    The bare ``spread < 1e-6`` is false for the NaN that an infinite reward leaves, and it would stay in sigma_B
+    for ever.
     """
-    mean = rewards.mean(1, keepdim=True)
-    spread = rewards.std(1, keepdim=True)
-    degenerate = torch.isfinite(spread) & (spread < _NO_SPREAD)
-    return Advantages((rewards - mean) / (spread + eps), spread.squeeze(1), degenerate.squeeze(1))
+    return ~(torch.isfinite(spread) & (spread >= NO_SPREAD))
+
+
+def batch_spread(before: float, count: float, squares: float) -> float:
+    """sigma_B: EMA_0.9 of the root mean square of sigma_g.
+
+    ``count`` groups of all ranks are not degenerate, the squares of their sigma_g add up to ``squares``; none
+    leaves it as it was. ``before`` is NaN at first.
+    """
+    if not count:
+        return before
+    now = math.sqrt(squares / count)
+    return now if math.isnan(before) else _KEPT * before + (1 - _KEPT) * now
+
+
+def group_advantages(rewards: Tensor, eps: float, eta: float = 1.0, batch: float = math.nan) -> Advantages:
+    """Advantages of ``rewards`` (groups, rollouts); ``batch`` is sigma_B, of no matter where ``eta`` is 1."""
+    mean, spread = rewards.mean(1, keepdim=True), group_spread(rewards)
+    mixed = spread if eta == 1 or math.isnan(batch) else (1 - eta) * batch + eta * spread
+    return Advantages((rewards - mean) / (mixed[:, None] + eps), spread, is_degenerate(spread))

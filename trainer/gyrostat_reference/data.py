@@ -15,7 +15,7 @@ from gyrostat_reference import task
 
 
 class Batch(NamedTuple):
-    """``items``, their ids; ``prompts`` (n, PROMPT_LENGTH); the places ``start`` to before ``stop`` they lay at."""
+    """``items``, ids, and ``prompts`` (n, PROMPT_LENGTH): a rank's part of what lies from ``start`` to ``stop``."""
 
     items: tuple[int, ...]
     prompts: Tensor
@@ -32,10 +32,14 @@ class Place(NamedTuple):
 
 
 class PromptData:
-    """``size`` prompts, drawn with ``seed``. ``place`` is all there is to save of it."""
+    """``size`` prompts, drawn with ``seed``. ``place`` is all there is to save of it.
 
-    def __init__(self, size: int = 512, seed: int = 0, batch: int = 16) -> None:
+    Of ``world`` ranks each draws the same batch and takes its part of it, so that their places never differ.
+    """
+
+    def __init__(self, size: int = 512, seed: int = 0, batch: int = 16, rank: int = 0, world: int = 1) -> None:
         self.size, self._seed, self._batch = size, seed, batch
+        self._rank, self._world = rank, world
         self._prompts = task.draw_prompts(size, Generator().manual_seed(seed))
         self._orders: dict[int, list[int]] = {}
         self.place = Place()
@@ -49,7 +53,8 @@ class PromptData:
                 items.append(item)
             stop += 1
         self.place = self.place._replace(seen=max(self.place.seen, stop))
-        return Batch(tuple(items), self._prompts[items], self.place.cursor, stop)
+        own = items[self._rank :: self._world]
+        return Batch(tuple(own), self._prompts[own], self.place.cursor, stop)
 
     def accept(self, batch: Batch) -> None:
         """Move the cursor behind ``batch``."""

@@ -1,7 +1,8 @@
 """Manifest: the last file of a checkpoint to be written, which makes it complete, and the digests of the others.
 
-A checkpoint is a folder ``step-00000020``: ``model.safetensors``, ``optimizer.safetensors``, ``state.json``,
-``manifest.json``. Its digest, as directives name it, is the digest of the manifest's bytes.
+A checkpoint is a folder ``step-00000020``: ``model.safetensors`` and ``optimizer.safetensors``, or instead of them a
+``shard-...safetensors`` of each rank; ``state.json``, ``manifest.json``. Its digest, as directives name it, is the
+digest of the manifest's bytes.
 """
 
 import json
@@ -17,6 +18,7 @@ from gyrostat_reference.data import Place
 FORMAT = "gyrostat-reference/1"
 MANIFEST, MODEL, OPTIMIZER, STATE = "manifest.json", "model.safetensors", "optimizer.safetensors", "state.json"
 FILES = (MODEL, OPTIMIZER, STATE)
+SHARD = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")
 FOLDER = re.compile(r"^step-\d{8}(-s\d+(-\d+)?)?$")
 
 
@@ -64,8 +66,13 @@ class Manifest(NamedTuple):
     def _from(cls, raw: Mapping[str, Any]) -> "Manifest":
         if raw["format"] != FORMAT:
             raise ValueError(f"the format is {raw['format']!r}, not {FORMAT!r}")
-        if set(raw["files"]) != set(FILES):
-            raise ValueError(f"it lists {', '.join(sorted(raw['files']))}, not {', '.join(FILES)}")
+        names = set(raw["files"])
+        if names != set(FILES) and not (
+            len(names) > 1 and STATE in names and all(map(SHARD.fullmatch, names - {STATE}))
+        ):
+            raise ValueError(
+                f"it lists {', '.join(sorted(raw['files']))}, not {', '.join(FILES)} or a shard of each rank"
+            )
         files = {name: File(whole(f["bytes"]), str(f["digest"])) for name, f in raw["files"].items()}
         place = Place(
             whole(raw["data_cursor"]), whole(raw["data_seen"]), frozenset(whole(i) for i in raw["passed_over"])

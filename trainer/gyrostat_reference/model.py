@@ -1,10 +1,10 @@
 """LoopMoE: one block of attention and experts, applied ``loops`` times with the input injected again.
 
-Expert counts come out of ``forward``, so that telemetry needs no hooks. Tokens are sorted by expert: a dense
-product with all experts would cost eight times as much at 2 of 16. There is no key-value
-cache: at seven tokens, computing prefixes again is cheaper than keeping one.
+What the routers did comes out of ``forward``, so that telemetry needs no hooks. There is no key-value cache: at
+seven tokens, computing prefixes again is cheaper than keeping one.
 """
 
+import itertools
 from typing import NamedTuple
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gyrostat_reference import task
+from gyrostat_reference.experts import Experts, Routing
 
 
 class Shape(NamedTuple):
@@ -21,60 +22,23 @@ class Shape(NamedTuple):
     heads: int = 4
     expert_width: int = 96
     experts: int = 16
-    chosen: int = 2  # experts a token goes to
-    loops: int = 4
-
-
-class Routing(NamedTuple):
-    """What the router did in one pass: ``counts`` of assignments (experts,), balance and z loss as scalars."""
-
-    counts: Tensor
-    balance: Tensor
-    z: Tensor
+    chosen: int = 2  # experts a token goes to: ACTIVE_EXPERTS
+    loops: int = 4  # LOOP_TIMES
 
 
 class Output(NamedTuple):
     """``logits`` (N, length, vocabulary); ``counts`` int64 (1 layer, loops, experts); losses as means over loops.
 
     ``balance``: Switch loss E * sum(f * P), 2101.03961. ``z``: mean squared logsumexp, ST-MoE 2202.08906.
+    ``passes``: each loop's Routing; ``updates`` (loops,): how far a loop moved, |x_r - x_(r-1)| / |x_(r-1)|.
     """
 
     logits: Tensor
     counts: Tensor
     balance: Tensor
     z: Tensor
-
-
-class Experts(nn.Module):
-    """A router and its experts; each token goes to the ``chosen`` likeliest."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.shape = shape
-        width, inner, experts = shape.width, shape.expert_width, shape.experts
-        self.router = nn.Linear(width, experts, bias=False)
-        self.rise = nn.Parameter(torch.randn(experts, width, inner) / width**0.5)
-        self.fall = nn.Parameter(torch.randn(experts, inner, width) / inner**0.5 / 2)
-
-    def forward(self, tokens: Tensor) -> tuple[Tensor, Routing]:
-        """``tokens`` (N, width) to the same shape, and what the router did."""
-        scores = self.router(tokens)
-        likely = scores.softmax(-1)
-        weights, experts = likely.topk(self.shape.chosen, -1)
-        weights = weights / (weights.sum(-1, keepdim=True) + 1e-9)
-        counts = torch.bincount(experts.reshape(-1), minlength=self.shape.experts)
-        share = counts.float() / counts.sum()
-        balance = self.shape.experts * (share * likely.mean(0)).sum()
-        routing = Routing(counts, balance, scores.logsumexp(-1).pow(2).mean())
-        return self._mix(tokens, experts.reshape(-1), weights.reshape(-1, 1), counts), routing
-
-    def _mix(self, tokens: Tensor, experts: Tensor, weights: Tensor, counts: Tensor) -> Tensor:
-        """Run each expert once over all of its tokens; add the results up under the tokens' weights."""
-        order = experts.argsort(stable=True)
-        source = order.div(self.shape.chosen, rounding_mode="floor")
-        parts = torch.split(tokens[source], counts.tolist())
-        done = [functional.gelu(part @ self.rise[e]) @ self.fall[e] for e, part in enumerate(parts) if len(part)]
-        return torch.zeros_like(tokens).index_add(0, source, torch.cat(done) * weights[order])
+    passes: tuple[Routing, ...]
+    updates: Tensor
 
 
 class RmsNorm(nn.Module):
@@ -99,7 +63,7 @@ class Block(nn.Module):
         self.attention = nn.Linear(shape.width, 3 * shape.width, bias=False)
         self.attended = nn.Linear(shape.width, shape.width, bias=False)
         self.before_experts = RmsNorm(shape.width)
-        self.experts = Experts(shape)
+        self.experts = Experts(shape.width, shape.expert_width, shape.experts, shape.chosen)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Routing]:
         """``x`` (N, length, width) to the same shape, and what the router did."""
@@ -134,11 +98,35 @@ class LoopMoE(nn.Module):
     def forward(self, ids: Tensor) -> Output:
         """``ids`` int64 (N, length), length at most LENGTH."""
         embedded = self.tokens(ids) + self.places.weight[: ids.shape[1]]
-        x, passes = embedded, []
+        x = embedded
+        passes: list[Routing] = []
+        updates: list[Tensor] = []
         for loop in range(self.shape.loops):
-            again = embedded if loop else 0.0
+            before, again = x, embedded if loop else 0.0
             x, routing = self.block(x + self.loops.weight[loop] + again)
             passes.append(routing)
-        counts, balances, zs = zip(*passes, strict=True)
-        logits = self.head(self.norm(x))
-        return Output(logits, torch.stack(counts)[None], torch.stack(balances).mean(), torch.stack(zs).mean())
+            updates.append(_relative(x.detach(), before.detach()))
+        counts = torch.stack([p.counts for p in passes])[None]
+        balance = torch.stack([p.balance for p in passes]).mean()
+        z = torch.stack([p.z for p in passes]).mean()
+        return Output(self.head(self.norm(x)), counts, balance, z, tuple(passes), torch.stack(updates))
+
+
+def route_overlap(passes: tuple[Routing, ...]) -> Tensor:
+    """Mean Jaccard index of a token's experts in a loop and in the next, 0 to 1; NaN for one loop.
+
+    Near 1, the loops do the same work again (LOOM, arXiv 2610.01153).
+    """
+    if len(passes) < 2:
+        return torch.tensor(torch.nan)
+    return torch.stack([_jaccard(a.chosen, b.chosen) for a, b in itertools.pairwise(passes)]).mean()
+
+
+def _jaccard(ours: Tensor, theirs: Tensor) -> Tensor:
+    shared = (ours[:, :, None] == theirs[:, None, :]).sum((1, 2)).float()
+    return (shared / (2 * ours.shape[1] - shared)).mean()
+
+
+def _relative(after: Tensor, before: Tensor) -> Tensor:
+    moved: Tensor = torch.linalg.vector_norm(after - before) / (torch.linalg.vector_norm(before) + 1e-6)
+    return moved

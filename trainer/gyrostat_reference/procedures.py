@@ -4,13 +4,16 @@ Each checks everything it was told before it touches the trainer and raises Valu
 Control answers with; after a raise the trainer is as it was. Each returns what it came to, for the Ack.
 """
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from gyrostat.control import Procedure
-from gyrostat_reference.checkpoint import read
-from gyrostat_reference.state import capture
+from gyrostat_reference.reading import read
+from gyrostat_reference.state import outline
 from gyrostat_reference.trainer import Trainer
+
+_A_DAY = 86400
 
 
 class Procedures:
@@ -21,7 +24,9 @@ class Procedures:
 
     def offered(self) -> dict[str, Procedure]:
         """By name, as Hello shows them; those on checkpoints only where the run keeps any."""
-        always: dict[str, Procedure] = {"skip_data": self.skip_data, "stop": self.stop}
+        always: dict[str, Procedure] = {
+            "skip_data": self.skip_data, "pause": self.pause, "resume": self.resume, "stop": self.stop,
+        }  # fmt: skip
         with_checkpoints: dict[str, Procedure] = {"rollback": self.rollback, "checkpoint": self.checkpoint}
         return {**always, **with_checkpoints} if self._trainer.writer is not None else always
 
@@ -37,7 +42,7 @@ class Procedures:
         path, digest = _text(arguments, "checkpoint"), _text(arguments, "digest")
         items = trainer.data.checked(_list(arguments, "pass_over"))
         reset = _flag(arguments, "reset_moments", default=False)
-        checkpoint = read(trainer.writer.root, path, capture(trainer.model, trainer.optimizer), digest)
+        checkpoint = read(trainer.writer.root, path, outline(trainer.policy.model), trainer.ranks, digest)
         if arguments.get("step", checkpoint.manifest.step) != checkpoint.manifest.step:
             raise ValueError(f"{path} is of step {checkpoint.manifest.step}, not {arguments['step']}")
         trainer.go_back(checkpoint, items, reset_moments=reset)
@@ -65,9 +70,27 @@ class Procedures:
             items = data.checked(_list(arguments, "items"))
         else:
             items = data.checked({data.item_at(place) for place in _range(arguments, data.size)})
-        data.go_past(items)
+        self._trainer.pass_over(items)
         self._trainer.fuse.reached("procedure.done")
         return {"passed_over": sorted(data.place.passed_over), "cursor": data.place.cursor}
+
+    def pause(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Begin no step until told to resume or stop, for at most ``seconds`` (600 where absent).
+
+        It ends by itself: a sidecar that died must not leave a run standing for ever.
+        """
+        seconds = arguments.get("seconds", 600)
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= _A_DAY:
+            raise ValueError(f"'seconds' is {seconds!r}, not a number above 0 and up to {_A_DAY}")
+        self._trainer.paused_until = time.monotonic() + seconds
+        self._trainer.fuse.reached("procedure.done")
+        return {"step": self._trainer.step, "seconds": seconds}
+
+    def resume(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """End a pause; where there is none, nothing happens."""
+        self._trainer.paused_until = 0.0
+        self._trainer.fuse.reached("procedure.done")
+        return {"step": self._trainer.step}
 
     def stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """End the run at this boundary; no further step is begun."""

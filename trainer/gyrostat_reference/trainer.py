@@ -1,4 +1,4 @@
-"""The trainer: a loop of boundary, rollouts, verification, advantages, update, record, checkpoint.
+"""The trainer: a loop of boundary, rollouts, verification, credit, update, record, checkpoint.
 
 Control is asked at the boundary, before the step's rollouts: what a directive changes holds from that step on,
 and no rollout made before a rollback is ever learnt from. A step that StepGuard skips keeps the data cursor:
@@ -8,68 +8,73 @@ only buys time for someone who passes the item over.
 """
 
 import functools
+import json
 import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Generator
 
 from gyrostat import Control, StepGuard, Telemetry
-from gyrostat_reference.advantage import Advantages, group_advantages
-from gyrostat_reference.checkpoint import Checkpoint, Running
-from gyrostat_reference.data import PromptData
-from gyrostat_reference.faults import Fuse, verify
+from gyrostat_reference import pivotrl
+from gyrostat_reference.checkpoint import Checkpoint
+from gyrostat_reference.credit import Credit, credited
+from gyrostat_reference.data import Batch, PromptData
+from gyrostat_reference.engine import SIZE, PoolError, RolloutEngine, engine_of
+from gyrostat_reference.estimates import Estimates
+from gyrostat_reference.experience import Experience, gathered, profiled
+from gyrostat_reference.experts import Noise
+from gyrostat_reference.faults import Fuse, strike
 from gyrostat_reference.history import History
 from gyrostat_reference.knobs import KnobValues
-from gyrostat_reference.loss import minibatches
+from gyrostat_reference.loss import lesson, taken
 from gyrostat_reference.manifest import Manifest
 from gyrostat_reference.measures import Step, are_finite, averaged, measure
-from gyrostat_reference.rollout import PolicyDestroyed, Rollouts, roll_out
-from gyrostat_reference.state import capture, put_back
-from gyrostat_reference.update import Update, update
-from gyrostat_reference.warmup import base_policy
-from gyrostat_reference.writer import CheckpointWriter
+from gyrostat_reference.misfortune import Misfortune
+from gyrostat_reference.policy import Policy
+from gyrostat_reference.ranks import Alone, Ranks, unsharded
+from gyrostat_reference.rollout import PolicyDestroyed
+from gyrostat_reference.running import Running, of_rank
+from gyrostat_reference.settings import Settings
+from gyrostat_reference.update import Update
+from gyrostat_reference.writers import captured, writer_of
 
-ROLLOUTS, MINIBATCHES = 8, 2  # completions of a prompt; optimizer steps of a step
-LEARNING_RATE, BETAS = 1e-3, (0.9, 0.95)
-
-
-class Settings(NamedTuple):
-    """What a run is asked to do; the command line's ``--help`` describes each."""
-
-    steps: int = 60
-    seed: int = 0
-    checkpoints: Path | None = None
-    checkpoint_every: int = 5
-    keep: int = 6
-    poison_item: int | None = None
-    guard: bool = False
-    patience: float = 0.25
+MINIBATCHES = 2  # optimizer steps of a step
+_NOISY = 50  # steps after which router noise is turned off again
 
 
 class Trainer:
-    """One run. Knobs and procedures change its public attributes, between steps only."""
+    """One run, or one rank of it. Knobs and procedures change its public attributes, between steps only."""
 
     def __init__(
-        self, settings: Settings, telemetry: Telemetry, fuse: Fuse | None = None, say: Callable[[str], None] = print
+        self,
+        settings: Settings,
+        telemetry: Telemetry,
+        fuse: Fuse | None = None,
+        say: Callable[[str], None] = print,
+        ranks: Ranks | None = None,
+        engine: RolloutEngine | None = None,
     ) -> None:
         self.settings, self.telemetry, self.say = settings, telemetry, say
-        self.fuse = fuse or Fuse()
-        self.base, self.model = base_policy(), base_policy()
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), LEARNING_RATE, BETAS, weight_decay=0.0)
-        self.random = Generator().manual_seed(settings.seed)
-        self.data = PromptData(seed=settings.seed)
-        self.knobs = KnobValues()
-        self.guard = StepGuard() if settings.guard else None
-        self.averages: dict[str, float] = {}
-        self.step = self.segment = self.last_directive = 0
+        self.fuse, self.ranks = fuse or Fuse(), ranks or Alone()
+        strikes = [strike(text) for text in settings.faults]
+        base = next((s.fault.base for s in strikes if s.fault.base), "")
+        self.policy = Policy(settings.shape, settings.ref_model_path, base, settings.sharding, self.ranks)
+        self.engine = engine or engine_of(settings)
+        self.random = Generator().manual_seed(settings.seed + 1_000_003 * self.ranks.rank)
+        self.data = PromptData(seed=settings.seed, rank=self.ranks.rank, world=self.ranks.world)
+        self.knobs = settings.knobs._replace(**{k: v for s in strikes for k, v in s.fault.start.items()})
+        self.deaf_since: KnobValues | None = None  # a fault: these hold, whatever the knobs say
+        self.guard = StepGuard(agree=self.ranks.largest if self.ranks.world > 1 else None) if settings.guard else None
+        self.estimates = Estimates()
+        self.step = self.segment = self.last_directive = self.version = 0
         self.stopping = False
+        self.paused_until = 0.0
         self.history = History()
-        root = settings.checkpoints
-        self.writer = CheckpointWriter(root, settings.keep, self.fuse) if root is not None else None
+        self.writer = writer_of(settings, self.fuse, self.ranks, self.policy)
+        self._misfortune = Misfortune(strikes)
         self._owes_checkpoint = False
         self._doubtful = False
 
@@ -86,7 +91,7 @@ class Trainer:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on as if never stopped, bit for bit."""
-        put_back(checkpoint.training, self.model, self.optimizer)
+        self.policy.put_back(checkpoint.training)
         self._restore_running(checkpoint)
         self.data.place = checkpoint.manifest.place
 
@@ -96,16 +101,23 @@ class Trainer:
         """Go back to a verified checkpoint, but forward in the data: ``items`` and all seen are passed over.
 
         The moments are the checkpoint's, which is older than the fault, so no spike is in them; without them the
-        next twenty or so updates are too large (bias correction), and reward was seen to fall for thirty steps.
+        learning rate is warmed up again.
         """
-        put_back(checkpoint.training, self.model, self.optimizer, moments=not reset_moments)
+        self.policy.put_back(checkpoint.training, moments=not reset_moments)
         self._restore_running(checkpoint)
+        if reset_moments:
+            self.estimates = self.estimates._replace(warm_from=self.step)
         place = checkpoint.manifest.place
-        self.data.go_past(items | place.passed_over, max(seen, place.seen))
+        self.pass_over(items | place.passed_over, max(seen, place.seen))
         self.history.rollbacks += 1
         # Written down before the next step: a death before the next regular checkpoint would otherwise resume
         # from the newest one, which is what was gone back from.
         self._owes_checkpoint = True
+
+    def pass_over(self, items: frozenset[int], seen: int = 0) -> None:
+        """Never serve ``items`` again, by their prompts or by a pivot, nor anything drawn so far in this epoch."""
+        self.data.go_past(items, seen)
+        self.estimates = self.estimates._replace(pool=pivotrl.without(self.estimates.pool, items))
 
     def begin_checkpoint(self) -> Path | None:
         """Start writing a checkpoint of the last finished step; its folder, or None where none was begun."""
@@ -115,6 +127,11 @@ class Trainer:
         self._owes_checkpoint = self._owes_checkpoint and folder is None
         return folder
 
+    def finish_writing(self) -> None:
+        """Return when no checkpoint is being written."""
+        if self.writer is not None:
+            self.writer.wait()
+
     # -- the parts of a step ---------------------------------------------------------------------------
 
     def _cross_boundary(self, control: Control) -> None:
@@ -123,8 +140,18 @@ class Trainer:
             control.apply_within(self.step + 1, self.settings.patience)
         else:
             control.apply(self.step + 1)
+        while self._is_paused():
+            control.apply_within(self.step + 1, 0.1)
         self.fuse.reached("apply.after")
         self._stand_in(control)
+
+    def _is_paused(self) -> bool:
+        """All ranks alike: the clocks of two may differ by the one look that leaves the other waiting."""
+        if not self.paused_until or self.stopping:
+            return False
+        if self.ranks.largest(float(time.monotonic() >= self.paused_until)):
+            self.paused_until = 0.0
+        return bool(self.paused_until)
 
     def _stand_in(self, control: Control) -> None:
         """Take over the segment and directive that the next checkpoint is to name."""
@@ -134,42 +161,82 @@ class Trainer:
 
     def _take_step(self, number: int) -> None:
         began = time.perf_counter()
-        batch = self.data.draw()
-        rollouts = self._roll_out(number, batch.prompts.repeat_interleave(ROLLOUTS, 0))
-        items = torch.tensor(batch.items).repeat_interleave(ROLLOUTS)
-        rewards = verify(rollouts.sequences, items, self.settings.poison_item).view(-1, ROLLOUTS)
-        advantages = group_advantages(rewards, self.knobs.adv_eps)
-        done = self._learn(number, rollouts, advantages)
+        self._misfortune.befall(self, number)
+        knobs = self.deaf_since or self.knobs
+        experience = self._experience(number, self.data.draw(), knobs)
+        before = self.estimates
+        credit, self.estimates = credited(experience.rollouts, experience.rewards, before, knobs, self.ranks)
+        done = self._learn(number, experience, credit, knobs)
         if done.applied:
-            self.data.accept(batch)
+            self.data.accept(experience.batch)
+            self.policy.balance(experience.rollouts.output.counts, knobs.router_bias_rate)
         self.step = number
-        self._record(Step(batch, rollouts, rewards, advantages, done), began)
+        step = Step(experience.batch, experience.rollouts, credit, done)
+        self._remember(step, experience, knobs)
+        self._record(step, knobs, began)
         self.fuse.reached("step.recorded")
 
-    def _roll_out(self, number: int, prompts: torch.Tensor) -> Rollouts:
+    def _experience(self, number: int, batch: Batch, knobs: KnobValues) -> Experience:
+        pivots = pivotrl.drawn(self.estimates.pool, len(batch.items), self.random)
+        self.version += 1
+        self.engine.load(self.policy.model, self.version)
+        failure: Exception | None = None
         try:
-            return roll_out(self.model, self.base, prompts, self.random)
-        except PolicyDestroyed as error:
-            raise PolicyDestroyed(f"step {number}: {error}") from None
+            experience = gathered(self.policy, self.engine, batch, pivots, knobs.temperature, self.random)
+        except (PolicyDestroyed, PoolError) as error:
+            failure = error
+        if self.ranks.largest(float(failure is not None)):  # the others must not wait for this rank
+            raise PolicyDestroyed(f"step {number}: {failure or 'another rank has no rollouts'}")
+        return experience
 
-    def _learn(self, number: int, rollouts: Rollouts, advantages: Advantages) -> Update:
-        for group in self.optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * self.knobs.lr_scale
-        order = torch.randperm(len(rollouts.mask), generator=self.random)
-        batches = minibatches(rollouts, advantages, order, MINIBATCHES)
+    def _learn(self, number: int, experience: Experience, credit: Credit, knobs: KnobValues) -> Update:
+        whole = lesson(
+            experience.rollouts, credit.shaped.advantages, credit.advantages.degenerate, credit.shaped.eps_hi,
+            credit.weights, SIZE,
+        )  # fmt: skip
+        order = torch.randperm(len(whole.mask), generator=self.random)
+        rate = self.settings.schedule.at(number, self.estimates.warm_from)
+        noise = Noise(knobs.router_noise, self.random) if knobs.router_noise else None
         allows = functools.partial(self.guard.allows, number) if self.guard is not None else None
-        return update(self.model, self.optimizer, batches, self.knobs, allows)
+        return self.policy.learn(
+            taken(whole, order.chunk(MINIBATCHES)), knobs, rate, self.estimates.flow.alpha, noise, allows
+        )
 
-    def _record(self, step: Step, began: float) -> None:
-        values = measure(step)
-        self.averages = averaged(self.averages, values)
-        values |= self.averages
+    def _remember(self, step: Step, experience: Experience, knobs: KnobValues) -> None:
+        """Move on what outlives the step beside the credit: the pool of pivots, the router noise's expiry."""
+        if self.settings.mode == "PivotRL":
+            self._profile(step, experience, knobs)
+        since = self.estimates.noise_since
+        if not self.knobs.router_noise:
+            since = -1
+        elif since < 0:
+            since = self.step
+        elif self.step - since >= _NOISY:
+            self.knobs, since = self.knobs._replace(router_noise=0.0), -1
+        self.estimates = self.estimates._replace(noise_since=since)
+
+    def _profile(self, step: Step, experience: Experience, knobs: KnobValues) -> None:
+        pool, groups = self.estimates.pool, len(step.batch.items)
+        spread = step.credit.advantages.spread[groups:]
+        due = pivotrl.is_due(pool, self.step, float(spread.mean()) if len(spread) else None)
+        if self.ranks.largest(float(due)):
+            model = self.policy.model if pool.profiled else self.policy.base
+            count = -(-int(knobs.sample_steps) // self.ranks.world)
+            with unsharded(self.policy.model):
+                pool = profiled(pool, experience, model, self.step, knobs, count, self.random)
+            self.estimates = self.estimates._replace(pool=pool)
+
+    def _record(self, step: Step, knobs: KnobValues, began: float) -> None:
+        values = measure(step, self.estimates, knobs)
+        self.estimates = self.estimates._replace(averages=averaged(self.estimates.averages, values))
+        values |= self.estimates.averages
         values |= self.guard.values() if self.guard is not None else {"step_applied": 1.0}
-        values["learning_rate"] = LEARNING_RATE * self.knobs.lr_scale
-        values["params_finite"] = float(are_finite(self.model))
+        values |= self.engine.measures()
+        values["learning_rate"] = self.policy.optimizer.param_groups[0]["lr"]
+        values["params_finite"] = 1.0 - self.ranks.largest(1.0 - are_finite(self.policy.model))
         values["checkpoint_busy"] = float(self.writer is not None and self.writer.busy)
         values["step_time"] = time.perf_counter() - began
-        self.telemetry.record(self.step, expert_load=step.rollouts.counts, **values)
+        self.telemetry.record(self.step, expert_load=step.rollouts.output.counts, **values)
         self.history.add(self.step, values)
         self._doubtful = not math.isfinite(values["loss"]) or not values["params_finite"]
         self.say(_line(self.step, values))
@@ -177,17 +244,19 @@ class Trainer:
     # -- what a checkpoint holds -------------------------------------------------------------------------
 
     def _snapshot(self) -> Checkpoint:
-        random = bytes(self.random.get_state().tolist())
         manifest = Manifest(
             self.step, self.segment, self.last_directive, time.time(), self.data.place, self.knobs._asdict(), {}
         )
-        return Checkpoint(manifest, capture(self.model, self.optimizer), Running(random, dict(self.averages)))
+        own = json.dumps(Running.of(self.random, self.estimates).encode()).encode()
+        running = tuple(Running.decode(json.loads(each)) for each in self.ranks.gathered(own))
+        return Checkpoint(manifest, captured(self.settings, self.policy), running)
 
     def _restore_running(self, checkpoint: Checkpoint) -> None:
         self.knobs = checkpoint.knobs
         self.step = checkpoint.manifest.step
-        self.averages = dict(checkpoint.running.averages)
-        self.random.set_state(torch.frombuffer(bytearray(checkpoint.running.random), dtype=torch.uint8))
+        running = of_rank(checkpoint.running, self.ranks.rank, self.ranks.world)
+        running.put_into(self.random)
+        self.estimates = running.estimates
 
 
 def _line(step: int, values: dict[str, float]) -> str:

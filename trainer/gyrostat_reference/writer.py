@@ -8,12 +8,12 @@ to again, because the older folder may be certified.
 import os
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 from gyrostat_reference.checkpoint import Checkpoint, complete
 from gyrostat_reference.faults import Fuse
-from gyrostat_reference.manifest import MANIFEST, File, Manifest, digest_of
+from gyrostat_reference.folder import names, sync_folder, write_file
+from gyrostat_reference.manifest import MANIFEST, File, digest_of
 
 
 class CheckpointWriter:
@@ -42,7 +42,7 @@ class CheckpointWriter:
         if self.busy:
             self.missed += 1
             return None
-        folder = next(p for p in _names(self.root, checkpoint.manifest) if not os.path.lexists(p))
+        folder = next(p for p in names(self.root, checkpoint.manifest) if not os.path.lexists(p))
         self._thread = threading.Thread(target=self._write, args=(checkpoint, folder), name="checkpoint")
         self._thread.start()
         return folder
@@ -66,43 +66,16 @@ class CheckpointWriter:
         unfinished.mkdir(mode=0o700)
         contents = checkpoint.files()
         for name, data in contents.items():
-            _write_file(unfinished / name, data)
+            write_file(unfinished / name, data)
         self._fuse.reached("checkpoint.files")
         files = {name: File(len(data), digest_of(data)) for name, data in contents.items()}
-        _write_file(unfinished / MANIFEST, checkpoint.manifest._replace(files=files).encode())
-        _sync_folder(unfinished)
+        write_file(unfinished / MANIFEST, checkpoint.manifest._replace(files=files).encode())
+        sync_folder(unfinished)
         unfinished.rename(folder)
-        _sync_folder(self.root)
+        sync_folder(self.root)
         self._fuse.reached("checkpoint.renamed")
 
     def _rotate(self) -> None:
         for folder, _ in complete(self.root)[: -self._keep]:
             (folder / MANIFEST).unlink()  # first, so that a half deleted checkpoint is an incomplete one
             shutil.rmtree(folder)
-
-
-def _names(root: Path, manifest: Manifest) -> Iterator[Path]:
-    """Names for a checkpoint, the plainest first; the segment tells a step that was done again."""
-    name = f"step-{manifest.step:08d}"
-    yield root / name
-    yield root / f"{name}-s{manifest.segment}"
-    again = 2
-    while True:
-        yield root / f"{name}-s{manifest.segment}-{again}"
-        again += 1
-
-
-def _write_file(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(fd)
-
-
-def _sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

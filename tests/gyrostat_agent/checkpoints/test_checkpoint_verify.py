@@ -57,18 +57,20 @@ def test_good_checkpoint(tmp_path: Path) -> None:
 def test_reference_trainer_writes_what_is_read_here(tmp_path: Path) -> None:
     """What the real trainer's writer leaves is verified, with the digest that its directives are to name."""
     torch = pytest.importorskip("torch", reason="the reference trainer needs torch")
-    from gyrostat_reference.checkpoint import Checkpoint, Running
+    from gyrostat_reference.checkpoint import Checkpoint
     from gyrostat_reference.data import Place
+    from gyrostat_reference.estimates import Estimates
     from gyrostat_reference.faults import Fuse
     from gyrostat_reference.manifest import Manifest
     from gyrostat_reference.manifest import digest_of as theirs
+    from gyrostat_reference.running import Running
     from gyrostat_reference.state import TrainingState
     from gyrostat_reference.writer import CheckpointWriter
 
     weights = {"a": torch.ones(3, 2), "b": torch.zeros(())}
     manifest = Manifest(4, 0, 1, 2.5, Place(5, 6, frozenset()), {"lr": 0.1}, {})
     writer = CheckpointWriter(tmp_path, 3, Fuse())
-    folder = writer.begin(Checkpoint(manifest, TrainingState(weights, {}), Running(b"\1", {"reward": 0.5})))
+    folder = writer.begin(Checkpoint(manifest, TrainingState(weights, {}), (Running(b"\1", Estimates()),)))
     writer.wait()
     found = verify(str(folder))
     assert (found.fit, found.why, found.step) == ("verified", "", 4)
