@@ -48,6 +48,7 @@ bench: venv  ## speed, as ratios against named peers in one run
 	  echo "== $$b"; $(BIN)/python benchmarks/$$b.py --quick || exit 1; done
 	@echo "== sdk_share"; $(BIN)/python benchmarks/sdk_share.py
 	@echo "== engine_feed"; $(BIN)/python benchmarks/engine_feed.py --steps 500
+	@echo "== checkpoint_block"; $(BIN)/python benchmarks/checkpoint_block.py
 	@echo "== checkpoint_verify"; $(BIN)/python benchmarks/checkpoint_verify.py 64
 
 recipe: venv  ## the reference trainer's recipe and its gate: 10 seeds and 10 twins, about 10 CPU minutes

@@ -9,7 +9,8 @@ from gyrostat import Control, Telemetry
 from gyrostat.wire import Directive, Resume
 from gyrostat_reference.manifest import MANIFEST, digest_of
 from gyrostat_reference.resumption import take_up
-from gyrostat_reference.trainer import Settings, Trainer
+from gyrostat_reference.settings import Settings
+from gyrostat_reference.trainer import Trainer
 
 RUN = "a-run"
 

@@ -54,6 +54,18 @@ def complete(root: Path) -> list[tuple[Path, Manifest]]:
     return sorted(found, key=lambda each: each[1].age)
 
 
+def unreadable(root: Path) -> list[str]:
+    """Why a folder under ``root`` that has a manifest is no checkpoint, a line each."""
+    reasons = []
+    for path in sorted(root.iterdir()) if root.is_dir() else ():
+        if FOLDER.match(path.name) and (path / MANIFEST).exists():
+            try:
+                Manifest.decode(bytes_of(path / MANIFEST))
+            except CheckpointError as error:
+                reasons.append(f"{path.name}: {error}")
+    return reasons
+
+
 def running_in(data: bytes, manifest: Manifest) -> tuple[Running, ...]:
     """Read ``state.json``; raises ValueError where it contradicts the manifest or holds no generator's state."""
     raw = json.loads(data)

@@ -2,8 +2,8 @@
 
 Each is what a person or a machine does wrong: a careless edit of a knob in mid-run, past all bounds; a base trained
 without balance; an item whose verifier divides by zero; a rollout engine left behind; a rank that stalls or dies; a
-checkpoint damaged on disk. ``--fault NAME`` or ``NAME@STEP`` asks for one; it strikes before that step, once in the
-life of a process.
+checkpoint damaged on disk. ``--fault NAME`` or ``NAME@STEP`` asks for one; it strikes before that step, once in a
+run: what has struck is noted beside the checkpoints, and a restart does not do it again.
 
 ``GYROSTAT_REFERENCE_DIE_AT="point:count"`` kills the process with SIGKILL the count-th time it comes to a
 point: nothing is flushed, nothing said, as when a node is lost.

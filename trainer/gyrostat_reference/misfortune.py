@@ -42,19 +42,30 @@ class Unlucky(Protocol):
 
 
 class Misfortune:
-    """The faults that have not struck yet. Called by the trainer before each step, behind Control."""
+    """The faults that have not struck yet. Called by the trainer before each step, behind Control.
 
-    def __init__(self, strikes: Sequence[Strike]) -> None:
-        self._waiting = list(strikes)
+    What has struck is noted beside the checkpoints: a person's careless edit is not made again by a restart.
+    """
+
+    def __init__(self, strikes: Sequence[Strike], checkpoints: Path | None = None, rank: int = 0) -> None:
+        self._notes = checkpoints / f".struck-{rank}" if checkpoints is not None else None
+        noted = self._notes.read_text().split() if self._notes is not None and self._notes.is_file() else []
+        self._waiting = [strike for strike in strikes if strike.name not in noted]
 
     def befall(self, trainer: Unlucky, step: int) -> None:
         """Strike with what is due at ``step``."""
         due = [strike for strike in self._waiting if strike.step <= step]
         self._waiting = [strike for strike in self._waiting if strike.step > step]
         for strike in due:
+            self._note(strike.name)
             trainer.say(f"fault {strike.name}: {strike.fault.doc}")
             trainer.knobs = trainer.knobs._replace(**strike.fault.knobs)
             _act(trainer, strike.fault.act)
+
+    def _note(self, name: str) -> None:
+        if self._notes is not None:
+            with self._notes.open("a") as file:
+                file.write(f"{name}\n")
 
 
 def _act(trainer: Unlucky, act: str) -> None:

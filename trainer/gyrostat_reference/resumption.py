@@ -10,7 +10,7 @@ from pathlib import Path
 from gyrostat import Control
 from gyrostat.integrations.torch_distributed import TorchCollective
 from gyrostat.wire import Resume
-from gyrostat_reference.checkpoint import Checkpoint, complete
+from gyrostat_reference.checkpoint import Checkpoint, complete, unreadable
 from gyrostat_reference.knobs import offered, turned
 from gyrostat_reference.manifest import CheckpointError, Manifest
 from gyrostat_reference.procedures import Procedures
@@ -24,7 +24,11 @@ Known = Sequence[tuple[Path, Manifest]]
 
 def take_up(trainer: Trainer) -> Control:
     """Load what there is to load and return the trainer's Control."""
-    known = _known_to_all(trainer.writer.root, trainer.ranks) if trainer.writer is not None else []
+    known: Known = []
+    if trainer.writer is not None:
+        known = _known_to_all(trainer.writer.root, trainer.ranks)
+        for reason in unreadable(trainer.writer.root):
+            trainer.say(f"not resumed from: {reason}")
     _go_on(trainer, known)
     last = max((m.last_directive for _, m in known), default=0)
     segment = max((m.segment for _, m in known), default=0)

@@ -63,9 +63,7 @@ def draw_next(model: LoopMoE, ids: Tensor, random: Generator, temperature: float
 
     An answer holds digits and the end token, nothing else. Raises PolicyDestroyed.
     """
-    logits = model(ids).logits[:, -1] / temperature
-    logits[:, task.EQUALS :] = _FORBIDDEN
-    likely = logits.log_softmax(-1)
+    likely = _allowed(model(ids).logits[:, -1] / temperature).log_softmax(-1)
     if not torch.isfinite(likely).all():
         raise PolicyDestroyed("the policy's probabilities are not finite; the parameters were destroyed")
     tokens = torch.multinomial(likely.exp(), 1, generator=random)
@@ -106,8 +104,17 @@ def scored(model: LoopMoE, base: LoopMoE, drawn: Drawn, depths: Tensor) -> Rollo
 
 
 def answer_log_probs(logits: Tensor) -> Tensor:
-    """Log-probs of all tokens at each place of the answer, (N, ANSWER_LENGTH, vocabulary)."""
-    return logits[:, task.PROMPT_LENGTH - 1 :].log_softmax(-1)
+    """Log-probs of all tokens at each place of the answer, (N, ANSWER_LENGTH, vocabulary).
+
+    What is never drawn has no probability here either: an entropy bonus was seen to put its entropy there.
+    """
+    return _allowed(logits[:, task.PROMPT_LENGTH - 1 :]).log_softmax(-1)
+
+
+def _allowed(logits: Tensor) -> Tensor:
+    """``logits`` (..., vocabulary) without the tokens that no answer holds."""
+    forbidden = torch.arange(logits.shape[-1]) >= task.EQUALS
+    return logits.masked_fill(forbidden, _FORBIDDEN)
 
 
 def score(logits: Tensor, sequences: Tensor) -> Scores:

@@ -74,7 +74,7 @@ class Trainer:
         self.paused_until = 0.0
         self.history = History()
         self.writer = writer_of(settings, self.fuse, self.ranks, self.policy)
-        self._misfortune = Misfortune(strikes)
+        self._misfortune = Misfortune(strikes, settings.checkpoints, self.ranks.rank)
         self._owes_checkpoint = False
         self._doubtful = False
 
