@@ -29,8 +29,8 @@ def train(trainer: Trainer, last_step: int, control: Control | None = None) -> C
     control = control or take_up(trainer)
     trainer.settings = trainer.settings._replace(steps=last_step)
     trainer.run(control)
-    if trainer.writer is not None:
-        trainer.writer.wait()
+    if trainer.keeper.writer is not None:
+        trainer.keeper.writer.wait()
     return control
 
 

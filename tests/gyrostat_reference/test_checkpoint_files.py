@@ -30,9 +30,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trainer:
 @pytest.fixture
 def saved(trained: Trainer, tmp_path: Path) -> Path:
     """A copy of that checkpoint to spoil, in a root of its own that the trainer uses."""
-    assert trained.writer is not None
+    assert trained.keeper.writer is not None
     shutil.copytree(trained.settings.checkpoints or "", tmp_path / "root")
-    trained.writer = CheckpointWriter(tmp_path / "root", 6, Fuse())
+    trained.keeper.writer = CheckpointWriter(tmp_path / "root", 6, Fuse())
     return tmp_path / "root" / "step-00000002"
 
 
@@ -105,11 +105,11 @@ def test_a_spoilt_checkpoint_is_refused(trained: Trainer, saved: Path, spoil: Ca
 
 def rewrite(trained: Trainer, saved: Path, **weights: torch.Tensor) -> Path:
     """Write the checkpoint once more with other weights, every digest right."""
-    assert trained.writer is not None
+    assert trained.keeper.writer is not None
     found = loaded(trained, saved)
     training = found.training._replace(weights={**found.training.weights, **weights})
-    folder = trained.writer.begin(found._replace(training=training))
-    trained.writer.wait()
+    folder = trained.keeper.writer.begin(found._replace(training=training))
+    trained.keeper.writer.wait()
     assert folder is not None
     return folder
 
@@ -175,11 +175,11 @@ def test_rotation_deletes_the_oldest(trained: Trainer, saved: Path) -> None:
 
 def test_one_is_written_at_a_time(trained: Trainer, saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint that is due while one is under way is not begun, and counted."""
-    assert trained.writer is not None
+    assert trained.keeper.writer is not None
     monkeypatch.setattr(CheckpointWriter, "busy", True)
     with pytest.raises(ValueError, match="being written"):
         Procedures(trained).checkpoint({})
-    assert trained.writer.missed == 1
+    assert trained.keeper.writer.missed == 1
 
 
 def test_manifest_round_trip(saved: Path) -> None:
@@ -194,9 +194,12 @@ def test_a_full_disk_is_counted(trained: Trainer, saved: Path, monkeypatch: pyte
     def full(fd: int) -> None:
         raise OSError(28, "No space left on device")
 
-    assert trained.writer is not None
+    assert trained.keeper.writer is not None
     monkeypatch.setattr(os, "fsync", full)
     trained.begin_checkpoint()
-    trained.writer.wait()
-    assert (trained.writer.failed, trained.writer.fault) == (1, "step-00000002-s0: No space left on device")
+    trained.keeper.writer.wait()
+    assert (trained.keeper.writer.failed, trained.keeper.writer.fault) == (
+        1,
+        "step-00000002-s0: No space left on device",
+    )
     assert [path.name for path, _ in complete(saved.parent)] == [saved.name]

@@ -23,6 +23,7 @@ __all__ = ["Collective", "Control", "Knob"]
 Procedure = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
 _MOST_AT_ONCE = 16  # of directives rung between two boundaries the newest are read
 _NAP = 0.002  # seconds between two looks of ``apply_within``
+_LONGEST = 86400.0  # seconds that ``apply_within`` may be asked to wait
 _UNDOABLE = 64  # directives whose knobs are remembered for an undo in one stride
 _MAX_DETAIL = MAX_MESSAGE // 4
 
@@ -100,7 +101,7 @@ class Control:
         """
         if not self._telemetry.directory.path:
             return []
-        for _ in range(max(1, round(seconds / _NAP))):
+        for _ in range(max(1, round(seconds / _NAP)) if 0 < seconds < _LONGEST else 1):  # false for NaN
             if acks := self.apply(step):
                 return acks
             time.sleep(_NAP)

@@ -7,7 +7,7 @@ that skips for ever is a dead run that costs money, and says so in the records (
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 class StepGuard:
@@ -45,6 +45,14 @@ class StepGuard:
             self._skips.append(step)
             self.skipped += 1
         return self.last_applied
+
+    def skips(self) -> list[int]:
+        """The steps skipped lately: what a checkpoint must keep, or a restart gives a spent guard new skips."""
+        return list(self._skips)
+
+    def restore(self, skips: Iterable[int]) -> None:
+        """Take up what ``skips`` gave."""
+        self._skips = deque(skips)
 
     def values(self) -> dict[str, float]:
         """What to put into the step's record: whether the step was applied, and whether the guard is spent."""

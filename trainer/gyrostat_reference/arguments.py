@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gyrostat_reference.data import PromptData
 from gyrostat_reference.faults import DIE_AT, FAULTS, Fuse, strike
 from gyrostat_reference.knobs import LIMITS, KnobValues, turned
+from gyrostat_reference.model import Shape
 from gyrostat_reference.settings import MODE, MODES, STEPS, Settings, in_mode, mode_named, shape_of
 from gyrostat_reference.warmup import BaseError, base_policy
 
@@ -28,6 +29,12 @@ class Arguments(NamedTuple):
     fuse: Fuse
     summary: Path | None
     run_dir: str | None
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that one rank waits for another: a minute, or as long as workers or a new base may take."""
+        slow = self.settings.workers or self.settings.shape != Shape()
+        return 600.0 if slow else 60.0
 
 
 def read_arguments(argv: Sequence[str] | None, environment: Mapping[str, str]) -> Arguments:
@@ -50,7 +57,13 @@ def _settings(given: argparse.Namespace, environment: Mapping[str, str]) -> Sett
         _ = base_policy(shape, given.ref_model_path)  # raises BaseError, which is for whoever typed the path
     poison, at = given.poison_item, given.poison_at_step
     for struck in map(strike, given.fault):
+        if struck.fault.act == "poison" and (at is not None or poison is not None):
+            raise ValueError(f"{struck.name} poisons an item of its own: give it alone")
         at = struck.step if struck.fault.act == "poison" else at
+    if poison is not None and not 0 <= poison < PromptData().size:
+        raise ValueError(f"--poison-item {poison}: items are 0 to {PromptData().size - 1}")
+    if given.summary is not None and not given.summary.absolute().parent.is_dir():
+        raise ValueError(f"--summary {given.summary}: there is no such folder")
     if at is not None:
         poison = PromptData(seed=given.seed).first_item_of_step(at)
     return Settings(
@@ -85,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_run(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--steps", type=_count, default=STEPS, help=f"number of the last step (default {STEPS}, the recipe's)")
-    add("--seed", type=int, default=0, help="of data order and rollouts (default 0)")
+    add("--seed", type=_number, default=0, help="of data order and rollouts (default 0)")
     add("--checkpoints", type=Path, metavar="DIR", help="keep checkpoints here and resume from the newest")
     add("--checkpoint-every", type=_count, default=5, metavar="N", help="steps between checkpoints (default 5)")
     add("--keep", type=_count, default=6, metavar="N", help="checkpoints kept; older ones are deleted (default 6)")
@@ -93,7 +106,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint-format", choices=("whole", "sharded"), default="", help=forms)
     add("--summary", type=Path, metavar="FILE", help="write what the run came to as JSON")
     add("--run-dir", metavar="DIR", help="where to say it all to the sidecar (default: GYROSTAT_RUN_DIR)")
-    add("--workers", type=int, default=0, metavar="N", help="rollouts by so many worker processes (default: none)")
+    add("--workers", type=_number, default=0, metavar="N", help="rollouts by so many worker processes (default: none)")
     add("--sharding", choices=("ddp", "fsdp2"), default="ddp", help="how several ranks share the model (default ddp)")
 
 
@@ -111,7 +124,7 @@ def _add_learning(parser: argparse.ArgumentParser) -> None:
     )
     add("--guard", action=argparse.BooleanOptionalAction, default=False, help="skip steps that are not finite")
     waits = "seconds the sidecar has to answer a step that is not finite, before the next (default 0.25)"
-    add("--patience", type=float, default=0.25, metavar="S", help=waits)
+    add("--patience", type=_seconds, default=0.25, metavar="S", help=waits)
 
 
 def _add_faults(parser: argparse.ArgumentParser) -> None:
@@ -128,6 +141,22 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2**31 - 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 3600:  # false for NaN
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 3600")
+    return seconds
 
 
 __all__ = ["Arguments", "BaseError", "read_arguments"]

@@ -83,6 +83,10 @@ class PromptData:
         return ids
 
     def go_past(self, items: frozenset[int], seen: int = 0) -> None:
-        """Never serve ``items`` again, nor anything drawn so far (nor before the place ``seen``) in this epoch."""
+        """Never serve ``items`` again, nor anything drawn so far (nor before the place ``seen``) in this epoch.
+
+        Raises ValueError where that would leave less than a batch.
+        """
+        self.checked(items | self.place.passed_over)
         seen = max(seen, self.place.seen, self.place.cursor)
         self.place = Place(seen, seen, self.place.passed_over | items)

@@ -4,7 +4,6 @@ One is in the trainer's own process and uses the trained weights themselves; the
 processes of ``pool``. Either verifies what it drew, as environments do.
 """
 
-import copy
 from typing import NamedTuple, Protocol
 
 import torch
@@ -72,8 +71,11 @@ class InProcess:
         return Turn(drawn, verify(drawn.sequences, torch.tensor(items).repeat_interleave(SIZE), self._poison))
 
     def freeze(self) -> None:
-        """Keep a copy and go on with that."""
-        self._model, self._is_frozen = copy.deepcopy(self._model), True
+        """Keep a copy and go on with that; a collective where the model is sharded."""
+        if self._model is not None:
+            kept = LoopMoE(self._model.shape)
+            kept.load_state_dict({name: _full(tensor) for name, tensor in held(self._model)})
+            self._model, self._is_frozen = kept, True
 
     def measures(self) -> dict[str, float]:
         """How many versions behind the completions were drawn."""

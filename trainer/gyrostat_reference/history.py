@@ -36,3 +36,12 @@ class History:
             "rollbacks": self.rollbacks,
             "passed_over": sorted(passed_over),
         }
+
+
+def line_of(step: int, values: Mapping[str, float]) -> str:
+    """A step for people to read."""
+    line = (
+        f"step {step:4d}  reward {values['reward']:.3f}  entropy {values['entropy']:.3f}  loss {values['loss']:+.4f}"
+        f"  grad {values['grad_norm']:.3f}  {values['step_time']:.2f} s"
+    )
+    return line if values["step_applied"] else f"{line}  skipped"

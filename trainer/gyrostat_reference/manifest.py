@@ -6,7 +6,6 @@ digest of the manifest's bytes.
 """
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,6 +18,8 @@ FORMAT = "gyrostat-reference/1"
 MANIFEST, MODEL, OPTIMIZER, STATE = "manifest.json", "model.safetensors", "optimizer.safetensors", "state.json"
 FILES = (MODEL, OPTIMIZER, STATE)
 SHARD = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")
+_LARGEST_NUMBER = 2**53
+_HUGE = 1e300  # compared with a whole number of any size; turning such a one into a float would overflow
 FOLDER = re.compile(r"^step-\d{8}(-s\d+(-\d+)?)?$")
 
 
@@ -34,7 +35,10 @@ class File(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What a checkpoint says of itself. ``place`` is where the data stood, ``time`` Unix seconds."""
+    """What a checkpoint says of itself. ``place`` is where the data stood, ``time`` Unix seconds.
+
+    ``identity``: what makes it this run's, by name: seed and shape. Another run's items are other prompts.
+    """
 
     step: int
     segment: int
@@ -43,6 +47,7 @@ class Manifest(NamedTuple):
     place: Place
     knobs: Mapping[str, float]
     files: Mapping[str, File]
+    identity: Mapping[str, int] = {}
 
     def encode(self) -> bytes:
         """The bytes of ``manifest.json``."""
@@ -50,7 +55,7 @@ class Manifest(NamedTuple):
             "format": FORMAT, "step": self.step, "segment": self.segment, "last_directive": self.last_directive,
             "time": self.time, "data_cursor": self.place.cursor, "data_seen": self.place.seen,
             "passed_over": sorted(self.place.passed_over), "knobs": dict(self.knobs),
-            "files": {name: file._asdict() for name, file in self.files.items()},
+            "identity": dict(self.identity), "files": {name: file._asdict() for name, file in self.files.items()},
         }  # fmt: skip
         return json.dumps(raw, indent=1, sort_keys=True, allow_nan=False).encode()
 
@@ -80,6 +85,7 @@ class Manifest(NamedTuple):
         return cls(
             whole(raw["step"]), whole(raw["segment"]), whole(raw["last_directive"]), finite(raw["time"]),
             place, {str(k): finite(v) for k, v in raw["knobs"].items()}, files,
+            {str(k): whole(v) for k, v in raw.get("identity", {}).items()},
         )  # fmt: skip
 
     @property
@@ -95,13 +101,13 @@ def digest_of(data: bytes) -> str:
 
 def whole(value: object) -> int:
     """``value`` where it is a whole number of at least 0; raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is not a whole number of at least 0")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_NUMBER:
+        raise ValueError(f"{str(value)[:40]} is not a whole number from 0 to 2**53")
     return value
 
 
 def finite(value: object) -> float:
     """``value`` where it is a finite number; raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is not a finite number")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_HUGE < value < _HUGE:
+        raise ValueError(f"{str(value)[:40]} is not a finite number")
     return float(value)

@@ -1,5 +1,6 @@
 """Misfortune: brings the faults that a run was asked for upon its trainer, each once, at its step."""
 
+import contextlib
 import os
 import signal
 import time
@@ -49,23 +50,36 @@ class Misfortune:
 
     def __init__(self, strikes: Sequence[Strike], checkpoints: Path | None = None, rank: int = 0) -> None:
         self._notes = checkpoints / f".struck-{rank}" if checkpoints is not None else None
-        noted = self._notes.read_text().split() if self._notes is not None and self._notes.is_file() else []
-        self._waiting = [strike for strike in strikes if strike.name not in noted]
+        noted = _noted(self._notes) if self._notes is not None else ()
+        self.over = [strike for strike in strikes if _title(strike) in noted]
+        self._waiting = [strike for strike in strikes if strike not in self.over]
 
     def befall(self, trainer: Unlucky, step: int) -> None:
         """Strike with what is due at ``step``."""
         due = [strike for strike in self._waiting if strike.step <= step]
         self._waiting = [strike for strike in self._waiting if strike.step > step]
         for strike in due:
-            self._note(strike.name)
+            self._note(strike)
             trainer.say(f"fault {strike.name}: {strike.fault.doc}")
             trainer.knobs = trainer.knobs._replace(**strike.fault.knobs)
             _act(trainer, strike.fault.act)
 
-    def _note(self, name: str) -> None:
+    def _note(self, strike: Strike) -> None:
         if self._notes is not None:
-            with self._notes.open("a") as file:
-                file.write(f"{name}\n")
+            with contextlib.suppress(OSError), self._notes.open("a") as file:  # then a restart does it again
+                file.write(f"{_title(strike)}\n")
+
+
+def _title(strike: Strike) -> str:
+    return f"{strike.name}@{strike.step}"
+
+
+def _noted(notes: Path) -> list[str]:
+    """The titles in a file, as far as it can be read."""
+    try:
+        return notes.read_bytes()[:65536].decode(errors="replace").split()
+    except OSError:
+        return []
 
 
 def _act(trainer: Unlucky, act: str) -> None:
@@ -77,7 +91,7 @@ def _act(trainer: Unlucky, act: str) -> None:
     elif act == "deafen":
         trainer.deaf_since = trainer.knobs
     elif act == "reseed":
-        trainer.random.manual_seed(_TWIN + trainer.settings.seed)
+        trainer.random.manual_seed(_TWIN + trainer.settings.seed + 1_000_003 * trainer.ranks.rank)
     elif act == "poison" and trainer.settings.poison_item is None:
         # The engine poisons, from its start; a fault that says its line and does nothing would pass for a cure.
         raise ValueError("nothing is poisoned: give the settings a poison_item, the first of that step's batch")

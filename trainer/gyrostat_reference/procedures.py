@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from gyrostat.control import Procedure
-from gyrostat_reference.reading import read
-from gyrostat_reference.state import outline
 from gyrostat_reference.trainer import Trainer
 
 _A_DAY = 86400
@@ -28,7 +26,7 @@ class Procedures:
             "skip_data": self.skip_data, "pause": self.pause, "resume": self.resume, "stop": self.stop,
         }  # fmt: skip
         with_checkpoints: dict[str, Procedure] = {"rollback": self.rollback, "checkpoint": self.checkpoint}
-        return {**always, **with_checkpoints} if self._trainer.writer is not None else always
+        return {**always, **with_checkpoints} if self._trainer.keeper.writer is not None else always
 
     def rollback(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Go back to a checkpoint and forward in the data.
@@ -37,12 +35,10 @@ class Procedures:
         ``reset_moments`` (false where absent).
         """
         trainer = self._trainer
-        if trainer.writer is None:
-            raise ValueError("this run keeps no checkpoints")
         path, digest = _text(arguments, "checkpoint"), _text(arguments, "digest")
         items = trainer.data.checked(_list(arguments, "pass_over"))
         reset = _flag(arguments, "reset_moments", default=False)
-        checkpoint = read(trainer.writer.root, path, outline(trainer.policy.model), trainer.ranks, digest)
+        checkpoint = trainer.load(path, digest)
         if arguments.get("step", checkpoint.manifest.step) != checkpoint.manifest.step:
             raise ValueError(f"{path} is of step {checkpoint.manifest.step}, not {arguments['step']}")
         trainer.go_back(checkpoint, items, reset_moments=reset)

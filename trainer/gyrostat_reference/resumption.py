@@ -10,13 +10,11 @@ from pathlib import Path
 from gyrostat import Control
 from gyrostat.integrations.torch_distributed import TorchCollective
 from gyrostat.wire import Resume
-from gyrostat_reference.checkpoint import Checkpoint, complete, unreadable
-from gyrostat_reference.knobs import offered, turned
+from gyrostat_reference.checkpoint import complete, unreadable
+from gyrostat_reference.knobs import KnobValues, offered, turned
 from gyrostat_reference.manifest import CheckpointError, Manifest
 from gyrostat_reference.procedures import Procedures
 from gyrostat_reference.ranks import Ranks
-from gyrostat_reference.reading import read
-from gyrostat_reference.state import outline
 from gyrostat_reference.trainer import Trainer
 
 Known = Sequence[tuple[Path, Manifest]]
@@ -25,12 +23,12 @@ Known = Sequence[tuple[Path, Manifest]]
 def take_up(trainer: Trainer) -> Control:
     """Load what there is to load and return the trainer's Control."""
     known: Known = []
-    if trainer.writer is not None:
-        known = _known_to_all(trainer.writer.root, trainer.ranks)
-        for reason in unreadable(trainer.writer.root):
+    if trainer.keeper.writer is not None:
+        known = _known_to_all(trainer.keeper.writer.root, trainer.ranks)
+        for reason in unreadable(trainer.keeper.writer.root):
             trainer.say(f"not resumed from: {reason}")
-    _go_on(trainer, known)
-    last = max((m.last_directive for _, m in known), default=0)
+    # What was loaded counts, not what is known: of directives behind it nothing is left, and they are to be obeyed.
+    last = _go_on(trainer, known)
     segment = max((m.segment for _, m in known), default=0)
     together = TorchCollective(trainer.ranks.group) if trainer.ranks.world > 1 else None
     control = Control(
@@ -57,16 +55,34 @@ def _told_to_all(control: Control, last: int, ranks: Ranks) -> Resume | None:
     return resume if len(set(said)) == 1 else None
 
 
-def _go_on(trainer: Trainer, known: Known) -> None:
-    """Go on from the newest checkpoint that can be loaded, saying which could not."""
-    for path, _ in reversed(known):
+def _go_on(trainer: Trainer, known: Known) -> int:
+    """Go on from the newest checkpoint that can be loaded, saying which could not; the last directive it knows."""
+    asked = trainer.knobs
+    for path, manifest in reversed(known):
         try:
-            trainer.restore(_read(trainer, path.parent, path))
+            trainer.restore(trainer.load(path))
         except CheckpointError as error:
             trainer.say(f"not resumed from: {error}")
-        else:
-            trainer.say(f"resumed from {path.name}")
-            return
+            continue
+        trainer.say(f"resumed from {path.name}")
+        _say_differences(trainer, asked)
+        if behind := _passed_over(known) - trainer.data.place.passed_over:
+            trainer.pass_over(behind)
+        return manifest.last_directive
+    return 0
+
+
+def _passed_over(known: Known) -> frozenset[int]:
+    """What any life passed over stays so: an older checkpoint does not know of it, and would meet it again."""
+    return frozenset().union(*(manifest.place.passed_over for _, manifest in known))
+
+
+def _say_differences(trainer: Trainer, asked: KnobValues) -> None:
+    """Knobs stand as the checkpoint has them: a directive may have turned them. Whoever asked otherwise must know."""
+    pairs = zip(asked._asdict().items(), trainer.knobs, strict=True)
+    other = [f"{name} {now:g}, not {wanted:g}" for (name, wanted), now in pairs if wanted != now]
+    if other:
+        trainer.say(f"knobs as the checkpoint has them: {'; '.join(other)}")
 
 
 def _obey(trainer: Trainer, control: Control, resume: Resume, known: Known) -> None:
@@ -83,17 +99,10 @@ def _obey(trainer: Trainer, control: Control, resume: Resume, known: Known) -> N
 
 
 def _go_back(trainer: Trainer, resume: Resume, known: Known) -> None:
-    if trainer.writer is None:
-        raise ValueError("this run keeps no checkpoints")
-    checkpoint = _read(trainer, trainer.writer.root, Path(resume.checkpoint), resume.digest)
+    checkpoint = trainer.load(resume.checkpoint, resume.digest)
     if checkpoint.manifest.step != resume.step:
         raise ValueError(f"{resume.checkpoint} is of step {checkpoint.manifest.step}, not {resume.step}")
     knobs = turned(checkpoint.knobs, resume.knobs)
-    # What any life passed over stays passed over: an older checkpoint does not know of it, and would meet it again.
-    items = trainer.data.checked(resume.pass_over).union(*(m.place.passed_over for _, m in known))
+    items = trainer.data.checked(trainer.data.checked(resume.pass_over) | _passed_over(known))
     trainer.go_back(checkpoint, items, seen=max(m.place.seen for _, m in known))
     trainer.knobs = knobs
-
-
-def _read(trainer: Trainer, root: Path, path: Path, digest: str = "") -> Checkpoint:
-    return read(root, path, outline(trainer.policy.model), trainer.ranks, digest)

@@ -8,29 +8,31 @@ import xxhash
 from torch import Generator
 
 from gyrostat_reference.estimates import Estimates
+from gyrostat_reference.manifest import whole
 
 
 class Running(NamedTuple):
-    """One rank's: the state of its random generator, and what its algorithms remember."""
+    """One rank's: the state of its random generator, what its algorithms remember, the guard's latest skips."""
 
     random: bytes
     estimates: Estimates
+    skips: tuple[int, ...] = ()
 
     def encode(self) -> dict[str, Any]:
         """As JSON."""
-        return {"random": self.random.hex(), "estimates": self.estimates.encode()}
+        return {"random": self.random.hex(), "estimates": self.estimates.encode(), "skips": self.skips}
 
     @classmethod
     def decode(cls, raw: Mapping[str, Any]) -> "Running":
         """Read ``encode``'s JSON; raises ValueError, KeyError, TypeError, or RuntimeError on no generator's state."""
         random = bytes.fromhex(raw["random"])
         Generator().set_state(torch.frombuffer(bytearray(random), dtype=torch.uint8))
-        return cls(random, Estimates.decode(raw["estimates"]))
+        return cls(random, Estimates.decode(raw["estimates"]), tuple(whole(step) for step in raw.get("skips", ())))
 
     @classmethod
-    def of(cls, random: Generator, estimates: Estimates) -> "Running":
+    def of(cls, random: Generator, estimates: Estimates, skips: Sequence[int] = ()) -> "Running":
         """As things stand."""
-        return cls(bytes(random.get_state().tolist()), estimates)
+        return cls(bytes(random.get_state().tolist()), estimates, tuple(skips))
 
     def put_into(self, random: Generator) -> None:
         """Make the generator what it was."""

@@ -1,6 +1,6 @@
 """Shards: checkpoints that every rank writes its part of.
 
-torch's distributed checkpoint (DCP) writes a ``.safetensors`` file a rank; nothing is pickled. Tensors that every
+torch's distributed checkpoint (DCP) writes a ``.safetensors`` file a rank; no file is pickled. Tensors that every
 rank holds are dealt out, sharded ones stay with their rank. Rank 0 adds ``state.json`` and the manifest when all
 shards lie there, and renames: whoever sees the folder sees all of it. All ranks need the same checkpoint root.
 """

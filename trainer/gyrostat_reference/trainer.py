@@ -27,17 +27,20 @@ from gyrostat_reference.estimates import Estimates
 from gyrostat_reference.experience import Experience, gathered, profiled
 from gyrostat_reference.experts import Noise
 from gyrostat_reference.faults import Fuse, strike
-from gyrostat_reference.history import History
+from gyrostat_reference.history import History, line_of
+from gyrostat_reference.keeper import Keeper
 from gyrostat_reference.knobs import KnobValues
 from gyrostat_reference.loss import lesson, taken
-from gyrostat_reference.manifest import Manifest
+from gyrostat_reference.manifest import CheckpointError, Manifest
 from gyrostat_reference.measures import Step, are_finite, averaged, measure
 from gyrostat_reference.misfortune import Misfortune
 from gyrostat_reference.policy import Policy
 from gyrostat_reference.ranks import Alone, Ranks, unsharded
+from gyrostat_reference.reading import read
 from gyrostat_reference.rollout import PolicyDestroyed
 from gyrostat_reference.running import Running, of_rank
 from gyrostat_reference.settings import Settings
+from gyrostat_reference.state import outline
 from gyrostat_reference.update import Update
 from gyrostat_reference.writers import captured, writer_of
 
@@ -73,21 +76,53 @@ class Trainer:
         self.stopping = False
         self.paused_until = 0.0
         self.history = History()
-        self.writer = writer_of(settings, self.fuse, self.ranks, self.policy)
+        self.keeper = Keeper(writer_of(settings, self.fuse, self.ranks, self.policy), self.ranks, say)
         self._misfortune = Misfortune(strikes, settings.checkpoints, self.ranks.rank)
-        self._owes_checkpoint = False
-        self._doubtful = False
+        for struck in self._misfortune.over:
+            say(f"fault {struck.name}: it has struck already")
+        self._doubtful = self._destroyed = False
+        self._to_announce = False
+
+    @property
+    def identity(self) -> dict[str, int]:
+        """What makes a checkpoint this run's: the seed names the items, the shape the tensors' meaning."""
+        shape = self.settings.shape
+        return {"seed": self.settings.seed, "loops": shape.loops, "chosen": shape.chosen}
 
     def run(self, control: Control) -> None:
-        """Train to the last step, or until told to stop; raises PolicyDestroyed."""
+        """Train to the last step, or until told to stop; raises PolicyDestroyed.
+
+        A last step that was not finite has a boundary behind it too: somebody may go back from it.
+        """
         self._stand_in(control)
-        while self.step < self.settings.steps:
+        while self.step < self.settings.steps or self._doubtful:
             self._cross_boundary(control)
-            if self.stopping:
+            if self.stopping or self.step >= self.settings.steps:
                 break
             self._take_step(self.step + 1)
-            if self._owes_checkpoint or self.step % self.settings.checkpoint_every == 0:
+            self.keeper.watch()
+            if self.keeper.owed or self.step % self.settings.checkpoint_every == 0:
                 self.begin_checkpoint()
+        if self._destroyed and not self.stopping:
+            raise PolicyDestroyed(f"step {self.step}, the last, left parameters that are not finite")
+
+    def finish(self) -> None:
+        """Keep the last step; call it once, where the run did not die."""
+        self.keeper.finish(self.step, self._snapshot)
+
+    def load(self, path: str | Path, digest: str = "") -> Checkpoint:
+        """Read a checkpoint of this run and touch nothing; raises CheckpointError. A collective."""
+        if self.keeper.writer is None:
+            raise CheckpointError("this run keeps no checkpoints")
+        found = read(self.keeper.writer.root, path, outline(self.policy.model), self.ranks, digest)
+        theirs = found.manifest.identity
+        if theirs and theirs != self.identity:
+            raise CheckpointError(f"{path} is another run's: {dict(theirs)}, not {self.identity}")
+        try:
+            self.data.checked(found.manifest.place.passed_over)
+        except ValueError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+        return found
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on as if never stopped, bit for bit."""
@@ -110,27 +145,23 @@ class Trainer:
         place = checkpoint.manifest.place
         self.pass_over(items | place.passed_over, max(seen, place.seen))
         self.history.rollbacks += 1
-        # Written down before the next step: a death before the next regular checkpoint would otherwise resume
-        # from the newest one, which is what was gone back from.
-        self._owes_checkpoint = True
+        self._doubtful = self._destroyed = False
+        self.keeper.owed = True
 
     def pass_over(self, items: frozenset[int], seen: int = 0) -> None:
         """Never serve ``items`` again, by their prompts or by a pivot, nor anything drawn so far in this epoch."""
         self.data.go_past(items, seen)
-        self.estimates = self.estimates._replace(pool=pivotrl.without(self.estimates.pool, items))
+        pool = pivotrl.without(self.estimates.pool, self.data.place.passed_over)
+        self.estimates = self.estimates._replace(pool=pool)
 
     def begin_checkpoint(self) -> Path | None:
         """Start writing a checkpoint of the last finished step; its folder, or None where none was begun."""
-        if self.writer is None:
-            return None
-        folder = self.writer.begin(self._snapshot())
-        self._owes_checkpoint = self._owes_checkpoint and folder is None
-        return folder
+        return self.keeper.begin(self._snapshot)
 
     def finish_writing(self) -> None:
         """Return when no checkpoint is being written."""
-        if self.writer is not None:
-            self.writer.wait()
+        if self.keeper.writer is not None:
+            self.keeper.writer.wait()
 
     # -- the parts of a step ---------------------------------------------------------------------------
 
@@ -156,8 +187,11 @@ class Trainer:
     def _stand_in(self, control: Control) -> None:
         """Take over the segment and directive that the next checkpoint is to name."""
         self.segment, self.last_directive = control.segment, control.last_directive
-        if self._owes_checkpoint:
+        if self.keeper.owed:
             self.begin_checkpoint()
+        if self._to_announce:  # a knob has turned by itself: whoever plans with it must know
+            control.announce()
+            self._to_announce = False
 
     def _take_step(self, number: int) -> None:
         began = time.perf_counter()
@@ -172,18 +206,18 @@ class Trainer:
             self.policy.balance(experience.rollouts.output.counts, knobs.router_bias_rate)
         self.step = number
         step = Step(experience.batch, experience.rollouts, credit, done)
-        self._remember(step, experience, knobs)
         self._record(step, knobs, began)
+        self._remember(step, experience, knobs)
         self.fuse.reached("step.recorded")
 
     def _experience(self, number: int, batch: Batch, knobs: KnobValues) -> Experience:
         pivots = pivotrl.drawn(self.estimates.pool, len(batch.items), self.random)
         self.version += 1
-        self.engine.load(self.policy.model, self.version)
         failure: Exception | None = None
         try:
+            self.engine.load(self.policy.model, self.version)
             experience = gathered(self.policy, self.engine, batch, pivots, knobs.temperature, self.random)
-        except (PolicyDestroyed, PoolError) as error:
+        except (PolicyDestroyed, PoolError, OSError) as error:  # OSError: no room to publish weights in
             failure = error
         if self.ranks.largest(float(failure is not None)):  # the others must not wait for this rank
             raise PolicyDestroyed(f"step {number}: {failure or 'another rank has no rollouts'}")
@@ -204,15 +238,16 @@ class Trainer:
 
     def _remember(self, step: Step, experience: Experience, knobs: KnobValues) -> None:
         """Move on what outlives the step beside the credit: the pool of pivots, the router noise's expiry."""
-        if self.settings.mode == "PivotRL":
+        if self.settings.mode == "PivotRL" and not self._doubtful:
             self._profile(step, experience, knobs)
         since = self.estimates.noise_since
         if not self.knobs.router_noise:
             since = -1
         elif since < 0:
             since = self.step
-        elif self.step - since >= _NOISY:
+        elif self.step - since >= _NOISY - 1:
             self.knobs, since = self.knobs._replace(router_noise=0.0), -1
+            self._to_announce = True
         self.estimates = self.estimates._replace(noise_since=since)
 
     def _profile(self, step: Step, experience: Experience, knobs: KnobValues) -> None:
@@ -234,20 +269,23 @@ class Trainer:
         values |= self.engine.measures()
         values["learning_rate"] = self.policy.optimizer.param_groups[0]["lr"]
         values["params_finite"] = 1.0 - self.ranks.largest(1.0 - are_finite(self.policy.model))
-        values["checkpoint_busy"] = float(self.writer is not None and self.writer.busy)
+        values["checkpoint_busy"], values["checkpoint_failed"] = float(self.keeper.busy), float(self.keeper.failed)
         values["step_time"] = time.perf_counter() - began
         self.telemetry.record(self.step, expert_load=step.rollouts.output.counts, **values)
         self.history.add(self.step, values)
-        self._doubtful = not math.isfinite(values["loss"]) or not values["params_finite"]
-        self.say(_line(self.step, values))
+        self._destroyed = not values["params_finite"]
+        self._doubtful = self._destroyed or not math.isfinite(values["loss"])
+        self.say(line_of(self.step, values))
 
     # -- what a checkpoint holds -------------------------------------------------------------------------
 
     def _snapshot(self) -> Checkpoint:
         manifest = Manifest(
-            self.step, self.segment, self.last_directive, time.time(), self.data.place, self.knobs._asdict(), {}
-        )
-        own = json.dumps(Running.of(self.random, self.estimates).encode()).encode()
+            self.step, self.segment, self.last_directive, time.time(), self.data.place, self.knobs._asdict(), {},
+            self.identity,
+        )  # fmt: skip
+        skips = self.guard.skips() if self.guard is not None else []
+        own = json.dumps(Running.of(self.random, self.estimates, skips).encode()).encode()
         running = tuple(Running.decode(json.loads(each)) for each in self.ranks.gathered(own))
         return Checkpoint(manifest, captured(self.settings, self.policy), running)
 
@@ -257,11 +295,5 @@ class Trainer:
         running = of_rank(checkpoint.running, self.ranks.rank, self.ranks.world)
         running.put_into(self.random)
         self.estimates = running.estimates
-
-
-def _line(step: int, values: dict[str, float]) -> str:
-    line = (
-        f"step {step:4d}  reward {values['reward']:.3f}  entropy {values['entropy']:.3f}  loss {values['loss']:+.4f}"
-        f"  grad {values['grad_norm']:.3f}  {values['step_time']:.2f} s"
-    )
-    return line if values["step_applied"] else f"{line}  skipped"
+        if self.guard is not None:
+            self.guard.restore(running.skips)

@@ -23,6 +23,7 @@ from gyrostat_reference.model import LoopMoE, Shape
 from gyrostat_reference.rollout import draw, score
 
 BASE = "base.safetensors"
+_VERSION = 2  # of the warm-up: what was made by another is another base
 STEPS, BATCH, WRONG = 400, 256, 0.25
 LEARNING_RATE, RISE = 2e-3, 20
 BALANCE, Z = 1e-2, 1e-3  # as in RL: a base trained without them has a quarter of its experts dead
@@ -54,7 +55,7 @@ def base_policy(shape: Shape | None = None, path: Path | None = None, name: str 
 def cached(shape: Shape, say: Callable[[str], None] = lambda line: print(line, file=sys.stderr)) -> Path:
     """Where the base policy of ``shape`` lies; made first where it isn't there, which takes a minute or two."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gyrostat"
-    path = home / f"base-{'-'.join(str(size) for size in shape)}.safetensors"
+    path = home / f"base-v{_VERSION}-{'-'.join(str(size) for size in shape)}.safetensors"
     if not path.exists():
         say(f"making the base policy of {shape.loops} loops, {shape.chosen} of {shape.experts} experts: {path}")
         body = save(warm_up(shape=shape, say=say).state_dict())

@@ -57,9 +57,9 @@ class CheckpointWriter:
         try:
             self._write_folder(checkpoint, unfinished, folder)
             self._rotate()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a knob that JSON cannot hold, set by hand
             self.failed += 1
-            self.fault = f"{folder.name}: {error.strerror}"
+            self.fault = f"{folder.name}: {error.strerror if isinstance(error, OSError) else error}"
             shutil.rmtree(unfinished, ignore_errors=True)  # a full disk should not stay full of it
 
     def _write_folder(self, checkpoint: Checkpoint, unfinished: Path, folder: Path) -> None:

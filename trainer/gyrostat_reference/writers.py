@@ -17,6 +17,11 @@ class Writer(Protocol):
     """What the trainer asks of a writer; all ranks ask alike."""
 
     root: Path
+    fault: str
+
+    @property
+    def failed(self) -> int:
+        """How many could not be written; ``fault`` says why the last one could not."""
 
     @property
     def busy(self) -> bool:
@@ -35,7 +40,14 @@ class RankZeroWriter:
     def __init__(self, root: Path, keep: int, fuse: Fuse, ranks: Ranks) -> None:
         self.root, self._ranks = root, ranks
         self._writer = CheckpointWriter(root, keep, fuse) if ranks.rank == 0 else None
+        self.fault = ""
         ranks.gathered(b"")  # nobody looks for checkpoints before rank 0 has tidied up
+
+    @property
+    def failed(self) -> int:
+        """Rank 0's; the others wrote none."""
+        self.fault = self._writer.fault if self._writer is not None else ""
+        return self._writer.failed if self._writer is not None else 0
 
     @property
     def busy(self) -> bool:
