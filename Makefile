@@ -26,9 +26,10 @@ $(STAMP): pyproject.toml constraints.txt
 	  --no-build-isolation -e '.[agent,reference,dev]'
 	@touch $@
 
-demo: venv  ## train, break, mend and report, in under 4 minutes
+demo: venv  ## train, break, mend and report: a poisoned item twice, and a learning rate too high
 	$(BIN)/gyrostat demo --scenario nan_data
 	$(BIN)/gyrostat demo --scenario nan_applied
+	$(BIN)/gyrostat demo --scenario divergence
 
 test: venv  ## the tests
 	$(BIN)/python -m pytest

@@ -128,8 +128,9 @@ def _take_record(state: State, moment: Moment, record: Record) -> None:
         process.step_seconds = [*process.step_seconds[-_STEP_TIMES:], record.time - process.last_at]
     process.spoken = True
     process.last_step, process.last_at, process.segment = record.step, max(process.last_at, record.time), record.segment
-    _remember(state.windows.setdefault(key, {}), record)
-    state.recent[key] = [*state.recent[key][-_RECENT:], record._replace(load=None)]
+    made = experts.series_of(record.load, (r.load for r in state.recent[key]))
+    _remember(state.windows.setdefault(key, {}), record, made)
+    state.recent[key] = [*state.recent[key][-_RECENT:], record._replace(load=experts.thin(record.load))]
     state.buckets.setdefault(record.step, {})[key] = record
     ahead = (record.segment, record.step) > (state.segment, state.step)
     if record.role == "trainer" and (record.rank == 0 or ahead):
@@ -146,19 +147,12 @@ def _joined(first: Record, second: Record) -> Record:
     return second._replace(values={**first.values, **second.values, **odd}, load=second.load or first.load)
 
 
-def _remember(windows: dict[str, Window], record: Record) -> None:
-    for name, value in _with_balance(record).items():
+def _remember(windows: dict[str, Window], record: Record, made: dict[str, float]) -> None:
+    for name, value in {**record.values, **made}.items():
         if name in windows or len(windows) < _SERIES:
             window = windows.setdefault(name, Window())
             window.rewind(record.step)  # nothing, but where a step is told in two records
             window.add(record.step, value)
-
-
-def _with_balance(record: Record) -> dict[str, float]:
-    if record.load is None:
-        return record.values
-    low = experts.worst(record.load)
-    return {**record.values, "expert_rho_eff": low.rho_eff, "expert_dead_share": low.dead_share}
 
 
 def _go_back(state: State, moment: Moment, key: str, record: Record) -> None:

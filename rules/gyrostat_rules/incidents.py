@@ -3,7 +3,7 @@
 from typing import Any
 
 from gyrostat_rules.alerts import FIRING
-from gyrostat_rules.causes import family, graver
+from gyrostat_rules.causes import DIVERGENCE, family, graver
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Rule
@@ -11,6 +11,7 @@ from gyrostat_rules.state import Alert, Incident, State
 
 OPEN, ACTING, PROBATION, RESOLVED, HELD, STOPPED = "open", "acting", "probation", "resolved", "held", "stopped"
 _REMEMBERED = 50
+_JUST_BEFORE = 10  # steps from a warning to the trouble that it may explain
 QUIET_STEPS = 20  # clean steps after which a cause that nobody mended is over
 
 
@@ -28,6 +29,8 @@ def fold(state: State, moment: Moment) -> None:
             _join(moment, incident, key, alert, rule)
         alert.incident = incident.id
     for incident in state.incidents:
+        if incident.open and not incident.actions:
+            _explain(state, moment, incident, rules)
         if incident.open or incident.state == STOPPED:
             _refresh(state, moment, incident)
 
@@ -48,6 +51,18 @@ def still_bad(state: State, incident: Incident, since: int) -> bool:
     return any(
         (a := state.alerts.get(k)) is not None and a.state == FIRING and a.last_step >= since for k in incident.alerts
     )
+
+
+def _explain(state: State, moment: Moment, incident: Incident, rules: dict[str, Rule]) -> None:
+    """Let a warning that began just before the trouble join it, and lead where it is graver: it may be the cause."""
+    for key, alert in state.alerts.items():
+        rule = rules.get(alert.rule)
+        if rule is None or not rule.joins or alert.state != FIRING or key in incident.alerts:
+            continue
+        if family(rule.joins) == family(incident.kind) and 0 <= incident.onset - alert.onset <= _JUST_BEFORE:
+            _join(moment, incident, key, alert, rule)
+            incident.evidence = {**incident.evidence, **alert.evidence}
+            alert.incident = incident.id
 
 
 def _is_told(state: State, alert: Alert) -> bool:
@@ -78,7 +93,7 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> I
     fired = _first_fired(state, alert, rule)
     incident = Incident(
         f"i{state.incident_count:04d}", rule.incident, "", alert.onset, fired, moment.at, [key], alert.last_step,
-        segment=state.segment,
+        segment=state.segment, update_applied=rule.incident == DIVERGENCE,
     )  # fmt: skip
     old = [i for i in state.incidents[:-_REMEMBERED] if i.open]  # what is not over is never forgotten
     state.incidents = [*old, *state.incidents[-_REMEMBERED:], incident]
@@ -99,9 +114,11 @@ def _join(moment: Moment, incident: Incident, key: str, alert: Alert, rule: Rule
     """An alert of the same cause joins; one that is graver takes the lead while nothing has been done yet."""
     incident.alerts.append(key)
     incident.onset = min(incident.onset, alert.onset)
-    leads = graver(rule.incident, incident.kind) and not incident.actions
+    kind = rule.incident or rule.joins
+    incident.update_applied = incident.update_applied or kind == DIVERGENCE
+    leads = graver(kind, incident.kind) and not incident.actions
     if leads:
-        incident.kind, incident.rung = rule.incident, 0
+        incident.kind, incident.rung = kind, 0
     text = f"{key} {'leads' if leads else 'joins'}: {alert.why}"
     moment.write(
         EntryKind.INCIDENT, incident.id, incident.state, text, incident_kind=incident.kind, onset=incident.onset

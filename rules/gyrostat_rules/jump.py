@@ -22,10 +22,10 @@ def forget_alerts(state: State, moment: Moment, role: str = "", rank: int = 0) -
 
     Who was told that one fires is told that it does no more: else it fires for ever outside.
     """
-    by_record = {r.alert for r in moment.pack.rules if DETECTORS[r.detector].by_record}
+    from_records = {r.alert for r in moment.pack.rules if not DETECTORS[r.detector].by_time}
     for key, alert in list(state.alerts.items()):
         theirs = not role or (alert.labels.get("role"), alert.labels.get("rank")) == (role, str(rank))
-        if alert.rule in by_record and theirs:
+        if alert.rule in from_records and theirs:
             del state.alerts[key]
             if alert.state == FIRING:
                 tell(moment, key, alert, RESOLVED)

@@ -9,7 +9,7 @@ from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.guards import ALLOW, DENY, Case, judge
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, STOPPED, move
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.pack import Playbook
+from gyrostat_rules.pack import Playbook, Rung
 from gyrostat_rules.remedies import GO_BACK, REMEDIES
 from gyrostat_rules.state import Action, Deed, Incident, State
 
@@ -58,7 +58,7 @@ def decide(state: State, moment: Moment) -> None:
 
 def send_undo(state: State, moment: Moment, incident: Incident, action: Action, then: str, why: str) -> None:
     """Order an action's knobs back to where it found them; ``then`` is the incident's state afterwards."""
-    undo = _new(incident, action.rung, "undo", 0)
+    undo = _new(incident, action.rung, Rung("undo", 0))
     undo.role, undo.knobs, undo.then = "trainer", list(action.restores), then
     undo.verdict, undo.explanation = ALLOW, why
     _issue(state, moment, incident, undo)
@@ -71,7 +71,7 @@ def _climb(state: State, moment: Moment, incident: Incident, book: Playbook) -> 
         reason = remedy.fit(state, incident, rung)
         if reason and rung.remedy in GO_BACK and state.may_look(moment.at):
             return  # its checkpoints are still being verified: not having seen them is not having none
-        action = _new(incident, incident.rung, rung.remedy, rung.horizon)
+        action = _new(incident, incident.rung, rung)
         if reason:
             action.verdict, action.reason = DENY, reason
             _tell(moment, action, "passed by", f"{rung.remedy} does not fit: {reason}")
@@ -96,8 +96,9 @@ def _outdated(state: State, incident: Incident, action: Action, book: Playbook) 
     return REMEDIES[action.remedy].fit(state, incident, book.rungs[action.rung])
 
 
-def _new(incident: Incident, rung: int, remedy: str, horizon: int) -> Action:
-    action = Action(f"{incident.id}.{len(incident.actions) + 1}", incident.id, rung, remedy, horizon)
+def _new(incident: Incident, place: int, rung: Rung) -> Action:
+    name = f"{incident.id}.{len(incident.actions) + 1}"
+    action = Action(name, incident.id, place, rung.remedy, rung.horizon, settle=rung.settle, keep=rung.keep)
     incident.actions.append(action)
     return action
 

@@ -151,7 +151,7 @@ def _apply(state: State, moment: Moment, incident: Incident, action: Action, ste
     action.restores = [c._replace(expect=c.value, value=c.expect, undo_of=action.number) for c in action.knobs]
     if target is not None:  # the steps behind the onset are undone, however many a person took to answer
         incident.last_bad_step = min(incident.last_bad_step, incident.onset)
-    action.until_step = max(action.applied_step, incident.last_bad_step) + action.horizon
+    action.until_step = max(action.applied_step, incident.last_bad_step) + action.settle + action.horizon
     move(moment, incident, PROBATION, f"{action.remedy} applied; watched until step {action.until_step}")
 
 

@@ -16,7 +16,10 @@ class Severity:
 
 
 class Rule(NamedTuple):
-    """When to alert. ``for_steps`` and ``keep_firing_for`` count steps; ``incident`` is the kind it opens."""
+    """When to alert. ``for_steps`` and ``keep_firing_for`` count steps; ``incident`` is the kind it opens.
+
+    ``joins``: the kind as which an alert that opens nothing joins an incident that began at its step or soon after.
+    """
 
     alert: str
     detector: str
@@ -30,6 +33,7 @@ class Rule(NamedTuple):
     runbook: str = ""
     incident: str = ""
     consequences: tuple[str, ...] = ()
+    joins: str = ""
 
 
 class KnobPlan(NamedTuple):
@@ -41,11 +45,18 @@ class KnobPlan(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """One remedy of a playbook. ``horizon`` is how many steps it has to prove itself."""
+    """One remedy of a playbook. ``horizon`` is how many steps it has to prove itself.
+
+    ``settle``: steps before those in which its effect may be on the way, so that what still fires says nothing
+    against it: entropy does not come back in one step. ``keep``: the knobs stay where the rung put them when the
+    incident is over, because that is where they should have been.
+    """
 
     remedy: str
     horizon: int = 10
     knobs: tuple[KnobPlan, ...] = ()
+    settle: int = 0
+    keep: bool = False
 
 
 class Playbook(NamedTuple):

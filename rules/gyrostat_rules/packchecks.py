@@ -130,10 +130,11 @@ def _only_critical_opens(pack: Any) -> Iterator[Finding]:
 def _incidents_have_playbooks(pack: Any) -> Iterator[Finding]:
     kinds = [b.get("incident") for _, b in mappings(pack, "playbooks")]
     for path, rule in mappings(pack, "groups", "rules"):
-        kind = rule.get("incident")
-        if isinstance(kind, str) and kind in KINDS and kind not in kinds:
-            fix = f"add {{incident: {kind}, rungs: [{{remedy: page}}]}} to 'playbooks'"
-            yield Finding((*path, "incident"), f"no playbook is for incident {show(kind)}", fix)
+        for key in ("incident", "joins"):
+            kind = rule.get(key)
+            if isinstance(kind, str) and kind in KINDS and kind not in kinds:
+                fix = f"add {{incident: {kind}, rungs: [{{remedy: page}}]}} to 'playbooks'"
+                yield Finding((*path, key), f"no playbook is for incident {show(kind)}", fix)
 
 
 def _knobs_have_one_aim(pack: Any) -> Iterator[Finding]:
@@ -142,6 +143,14 @@ def _knobs_have_one_aim(pack: Any) -> Iterator[Finding]:
         if len(aims) != 1:
             what = "a knob is turned either by 'times' or 'to', and here it is " + ("both" if aims else "neither")
             yield Finding(path, what, "remove one of them" if aims else "add times: FACTOR or to: VALUE")
+
+
+def _turns_have_knobs(pack: Any) -> Iterator[Finding]:
+    for path, rung in mappings(pack, "playbooks", "rungs"):
+        if rung.get("remedy") == "turn" and not rung.get("knobs"):
+            yield Finding(
+                (*path, "remedy"), "'turn' turns knobs, and here are none", "add knobs: [{name: KNOB, to: VALUE}]"
+            )
 
 
 def _parameters_fit(pack: Any) -> Iterator[Finding]:
@@ -184,5 +193,6 @@ CHECKS: tuple[Callable[[Any], Iterator[Finding]], ...] = (
     _only_critical_opens,
     _incidents_have_playbooks,
     _knobs_have_one_aim,
+    _turns_have_knobs,
     _parameters_fit,
 )

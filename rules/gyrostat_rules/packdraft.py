@@ -86,6 +86,7 @@ class RuleDraft(Draft):
     runbook: Runbook = ""
     incident: Kind = ""
     consequences: tuple[Name, ...] = ()
+    joins: Kind = ""
 
 
 class GroupDraft(Draft):
@@ -109,6 +110,8 @@ class RungDraft(Draft):
     remedy: Annotated[str, _one_of("remedy", REMEDIES)]
     horizon: Positive = Rung._field_defaults["horizon"]
     knobs: tuple[KnobDraft, ...] = ()
+    settle: Count = Rung._field_defaults["settle"]
+    keep: bool = Rung._field_defaults["keep"]
 
 
 class BudgetDraft(Draft):

@@ -67,4 +67,5 @@ def _playbook(draft: PlaybookDraft) -> Playbook:
 
 
 def _rung(draft: RungDraft) -> Rung:
-    return Rung(draft.remedy, draft.horizon, tuple(KnobPlan(k.name, k.times, k.to) for k in draft.knobs))
+    knobs = tuple(KnobPlan(k.name, k.times, k.to) for k in draft.knobs)
+    return Rung(draft.remedy, draft.horizon, knobs, draft.settle, draft.keep)

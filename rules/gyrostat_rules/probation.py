@@ -23,7 +23,9 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
     trainer, step = state.trainer(), state.examined()
     # The news of an end stands in another file than the last records: it is judged when all have been taken in.
     ended = not alive(trainer) and not moment.records
-    if still_bad(state, incident, action.applied_step) or (ended and trainer is not None and trainer.died):
+    if still_bad(state, incident, action.applied_step + action.settle) or (
+        ended and trainer is not None and trainer.died
+    ):
         conclude(moment, action, INEFFECTIVE, "it came back" if not ended else "the trainer died on it")
         _next(state, moment, incident, action)
     elif ended and state.step <= incident.last_bad_step:
@@ -45,7 +47,7 @@ def _next(state: State, moment: Moment, incident: Incident, action: Action) -> N
 def _resolve(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:
     conclude(moment, action, DONE, why)
     _close(state, moment, incident, action.remedy)
-    if action.restores and alive(state.trainer()):
+    if action.restores and not action.keep and alive(state.trainer()):
         send_undo(state, moment, incident, action, RESOLVED, "the incident is over: the knobs go back")
         return
     move(moment, incident, RESOLVED, f"mended by {action.remedy}: {why}")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from gyrostat.wire import KnobChange, KnobState
 from gyrostat_rules import series
 from gyrostat_rules.certify import choose
+from gyrostat_rules.diagnosis import diagnose
 from gyrostat_rules.pack import Rung
 from gyrostat_rules.state import Action, Incident, Process, State
 
@@ -136,6 +137,65 @@ def _within(knob: KnobState, wanted: float) -> float:
     return min(knob.high, max(knob.low, wanted))
 
 
+# -- turn ----------------------------------------------------------------------------------------------
+
+
+def _turn_fits(state: State, incident: Incident, rung: Rung) -> str:
+    trainer = state.trainer()
+    if not alive(trainer) or trainer is None:
+        return "there is no trainer that could turn a knob"
+    if not any(plan.name in trainer.knobs for plan in rung.knobs):
+        return f"the trainer does not offer {' or '.join(plan.name for plan in rung.knobs)}"
+    if incident.kind == "experts" and any(plan.name.startswith("router_") for plan in rung.knobs):
+        found = diagnose(state, incident)
+        if not found.router_loss_helps:
+            return f"diagnosed as {found.word}, in which balancing harder does harm: {found.why}"
+    return "" if _turns(state, rung) else "the knobs are where this would put them"
+
+
+def _turn_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
+    action.role, action.knobs = "trainer", _turns(state, rung)
+    action.explanation = ", ".join(f"{c.name} {c.expect:g} to {c.value:g}" for c in action.knobs)
+
+
+# -- put back ------------------------------------------------------------------------------------------
+
+
+def _put_back_fits(state: State, incident: Incident, rung: Rung) -> str:
+    trainer = state.trainer()
+    if not alive(trainer) or trainer is None:
+        return "there is no trainer that could turn a knob"
+    if incident.update_applied:
+        return "a bad update was applied: putting the knob back does not take it back"
+    change = _drifted(incident)
+    knob = trainer.knobs.get(change.name) if change is not None else None
+    if change is None or knob is None:
+        return "no knob is known to have been turned"
+    if (
+        not knob.low <= change.value <= knob.high
+        or _within(knob._replace(value=change.expect), change.value) != change.value
+    ):
+        return f"{change.name} {change.expect:g} to {change.value:g} is more than the trainer takes in one stride"
+    return ""
+
+
+def _put_back_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
+    change = _drifted(incident)
+    assert change is not None  # fit() has found one
+    action.role, action.knobs, action.keep = "trainer", [change], True
+    action.explanation = (
+        f"{change.name} was turned without a directive; back from {change.expect:g} to {change.value:g}"
+    )
+
+
+def _drifted(incident: Incident) -> KnobChange | None:
+    """The change that undoes what a hand has turned, from the evidence of a knob's drift."""
+    name, found, expected = (incident.evidence.get(key) for key in ("knob", "found", "expected"))
+    if not isinstance(name, str) or not isinstance(found, (int, float)) or not isinstance(expected, (int, float)):
+        return None
+    return KnobChange(name, float(found), float(expected))
+
+
 # -- stop and page ------------------------------------------------------------------------------------
 
 
@@ -156,6 +216,8 @@ REMEDIES: dict[str, Remedy] = {
     "skip_data": Remedy(CONTROL, False, "pass the poisoned data over", _skip_fits, _skip_order),
     "rollback": Remedy(CONTROL, False, "go back to a certified checkpoint", _rollback_fits, _rollback_order),
     "restart": Remedy(RESTART, False, "restart from a certified checkpoint", _restart_fits, _restart_order),
+    "put_back": Remedy(CONTROL, True, "put a knob back", _put_back_fits, _put_back_order),
+    "turn": Remedy(CONTROL, True, "turn knobs", _turn_fits, _turn_order),
     "stop": Remedy(CONTROL, False, "stop the run", _stop_fits, _stop_order),
     "page": Remedy(NOTHING, True, "ask a person", lambda state, incident, rung: "", _page_order),
 }

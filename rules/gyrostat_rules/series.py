@@ -26,17 +26,18 @@ _SPLIT = re.compile(r"[/.:]+")
 @lru_cache(maxsize=4096)
 def meaning(name: str) -> str:
     """POISON or UNDEFINED. ``actor/grad_norm``, ``train_loss``, ``rewards/mean`` are read by what they measure."""
-    word = _measured(name)
+    word = measured(name)
     return POISON if word in _POISON or word.endswith(("_loss", "_grad_norm")) else UNDEFINED
 
 
 @lru_cache(maxsize=4096)
 def feeds_update(name: str) -> bool:
     """True for loss, gradient and parameters: not finite, they are harm from the first step on."""
-    return _measured(name).endswith(_UPDATE)
+    return measured(name).endswith(_UPDATE)
 
 
-def _measured(name: str) -> str:
+@lru_cache(maxsize=4096)
+def measured(name: str) -> str:
     """What is measured, bare of where and how it was averaged; '' for what is told of evaluation, or as a record."""
     parts = [p for p in _SPLIT.split(re.sub(r"[\s-]+", "_", name.lower())) if p]
     if len(parts) > 1 and parts[-1] in _PLAIN:

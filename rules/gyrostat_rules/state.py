@@ -7,6 +7,7 @@ from gyrostat.wire import KnobChange, KnobState, Record
 from gyrostat_rules.inputs import CheckpointSeen, Fit
 
 WINDOW = 256
+FIRST = 32  # values of a run's start that stay: what is usual is measured against them
 
 
 @dataclass(slots=True)
@@ -43,11 +44,11 @@ class Window:
     values: list[float] = field(default_factory=list)
 
     def add(self, step: int, value: float) -> None:
-        """Append, and let go of what is old."""
+        """Append, and let go of what is old, but for the run's first values."""
         self.steps.append(step)
         self.values.append(value)
         if len(self.steps) > 2 * WINDOW:
-            del self.steps[:-WINDOW], self.values[:-WINDOW]
+            del self.steps[FIRST:-WINDOW], self.values[FIRST:-WINDOW]
 
     def rewind(self, step: int) -> None:
         """Forget ``step`` and everything after it: the run jumped back."""
@@ -78,8 +79,8 @@ class Alert:
 class Action:
     """One remedy aimed at a target. ``number`` is its directive's, 0 before it is sent.
 
-    ``restores`` would take its knobs back; ``orders`` are the texts its actuator carries out; ``then`` is the
-    incident's state after an undo was answered.
+    ``settle`` and ``keep`` are the rung's. ``restores`` would take its knobs back; ``orders`` are the texts its
+    actuator carries out; ``then`` is the incident's state after an undo was answered.
     """
 
     id: str
@@ -105,6 +106,8 @@ class Action:
     until_step: int = -1
     then: str = ""
     orders: dict[str, str] = field(default_factory=dict)
+    settle: int = 0
+    keep: bool = False
 
 
 @dataclass(slots=True)

@@ -73,7 +73,7 @@ def test_measures_of_the_worked_example() -> None:
     shaped = corrected(BAND, PLAIN, ENTROPY, PASS_RATE, KnobValues())
     assert gepo.measures(BAND, PLAIN, shaped, ENTROPY, PASS_RATE, 0.6) == pytest.approx({
         "gepo_tau_lo": 0.4, "gepo_tau_hi": 1.2, "gepo_frac_easy": 1 / 3, "gepo_frac_hard": 1 / 3,
-        "gepo_factor_gain": (3 * 0.65625 + 3) / 6, "gepo_factor_loss": (3 + 3 * 0.828125) / 6,
+        "gepo_factor_positive": (3 * 0.65625 + 3) / 6, "gepo_factor_negative": (3 + 3 * 0.828125) / 6,
         "gepo_entropy_difficulty_corr": 1.0,  # 0.4, 0.8, 1.2 against 1/4, 1/2, 3/4
     }, abs=1e-5)  # fmt: skip
 

@@ -39,15 +39,15 @@ def test_a_run_tells_of_itself(tmp_path: Path) -> None:
     assert hellos[0].checkpoint_root == str(tmp_path / "checkpoints")
     assert [r.step for r in records] == [1, 2]
     assert [r.values["data_cursor"] for r in records] == [0.0, 16.0]
-    assert records[0].values.keys() == {
+    assert records[0].values.keys() == KnobValues()._asdict().keys() | {
         "loss", "reward", "reward_std", "entropy", "grad_norm", "kl", "clip_fraction", "zero_advantage_fraction",
         "learning_rate", "response_length", "step_time", "data_cursor", "data_items", "params_finite",
         "step_applied", "guard_exhausted", "checkpoint_busy", "checkpoint_failed", "reward_average", "entropy_average",
         "unique_fraction",
         "kl_k1", "mismatch_kl", "policy_lag", "router_confidence", "router_logit_rms", "route_overlap", "loop_update_1",
         "loop_update_2", "loop_update_3", "loop_update_4", "entropy_flow", "opefo_lambda", "entropy_bonus",
-        "entropy_floor", "gepo_tau_lo", "gepo_tau_hi", "gepo_frac_easy", "gepo_frac_hard", "gepo_factor_gain",
-        "gepo_factor_loss", "gepo_entropy_difficulty_corr",
+        "entropy_floor", "gepo_tau_lo", "gepo_tau_hi", "gepo_frac_easy", "gepo_frac_hard", "gepo_factor_positive",
+        "gepo_factor_negative", "gepo_entropy_difficulty_corr",
     }  # fmt: skip
     load = records[0].load
     assert load is not None and (load.layers, load.loops, load.experts) == (1, 4, 16)

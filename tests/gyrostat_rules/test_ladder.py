@@ -162,7 +162,7 @@ def test_a_held_action_that_no_longer_fits_is_planned_anew(change: str) -> None:
         assert story.action.remedy == "restart"
     else:
         head = CORE.index("      - {remedy: skip_data")
-        tail = CORE.index("  # Why a process is silent")
+        tail = CORE.index("  # A knob was turned by hand")
         story.feed(Pack(story.at, "short", CORE[:head] + "      - {remedy: stop}\n\n" + CORE[tail:]))
         assert (old.verdict, old.reason) == ("deny", "the playbook has changed")
     assert "no longer fits" in story.told(EntryKind.ACTION, "passed by")[-1].text or old.verdict == "deny"

@@ -92,6 +92,16 @@ def test_the_core_pack_parses() -> None:
         "NonFiniteValue": ("warning", ""),
         "NonFinitePoison": ("critical", "nonfinite"),
         "UndefinedValue": ("info", ""),
+        "KnobDrift": ("warning", ""),
+        "RewardCollapsed": ("critical", "divergence"),
+        "GradientSpike": ("warning", ""),
+        "GradientDrift": ("info", ""),
+        "EntropyLow": ("warning", ""),
+        "EntropyCollapsed": ("critical", "entropy"),
+        "EntropyExploded": ("warning", ""),
+        "ExpertsUneven": ("warning", ""),
+        "ExpertsImbalanced": ("critical", "experts"),
+        "RolloutMismatch": ("critical", "mismatch"),
         "TrainerStalled": ("critical", "stall"),
         "TrainerDied": ("critical", "crash"),
     }
@@ -104,7 +114,7 @@ def test_the_core_pack_parses() -> None:
 def test_every_runbook_of_the_core_pack_is_there() -> None:
     """An alert never sends the on-call engineer to a page that does not exist."""
     named = {r.runbook for r in parse(CORE).rules}
-    assert named == {"nonfinite", "stall", "crash"}
+    assert named == {"nonfinite", "stall", "crash", "knobs", "divergence", "entropy", "experts", "mismatch"}
     for name in named:
         page = (files("gyrostat_rules") / "runbooks" / f"{name}.md").read_text("utf-8")
         for part in ("## What it means", "## What Gyrostat did", "## How to check by hand", "## What to do"):

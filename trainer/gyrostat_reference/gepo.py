@@ -125,7 +125,7 @@ def measures(
         values["gepo_frac_easy"] = float((shaped.difficulty[known] < 1 - delta).float().mean())
         values["gepo_frac_hard"] = float((shaped.difficulty[known] > delta).float().mean())
     by = shaped.advantages / plain
-    for name, chosen in (("gepo_factor_gain", plain > 0), ("gepo_factor_loss", plain < 0)):
+    for name, chosen in (("gepo_factor_positive", plain > 0), ("gepo_factor_negative", plain < 0)):
         if chosen.any():
             values[name] = float(by[chosen].mean())
     pairs = torch.stack([entropy, 1 - pass_rate])[:, known]

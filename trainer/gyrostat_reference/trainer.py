@@ -267,6 +267,7 @@ class Trainer:
         values |= self.estimates.averages
         values |= self.guard.values() if self.guard is not None else {"step_applied": 1.0}
         values |= self.engine.measures()
+        values |= self.knobs._asdict()  # as they stand: a hand that turned one shows
         values["learning_rate"] = self.policy.optimizer.param_groups[0]["lr"]
         values["params_finite"] = 1.0 - self.ranks.largest(1.0 - are_finite(self.policy.model))
         values["checkpoint_busy"], values["checkpoint_failed"] = float(self.keeper.busy), float(self.keeper.failed)

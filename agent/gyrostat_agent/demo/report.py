@@ -47,7 +47,7 @@ def page(comparison: Comparison, folder: str) -> str:
 def _facts(comparison: Comparison) -> str:
     made = time.strftime("%Y-%m-%d %H:%M")
     return (
-        f"{comparison.steps} steps a run, the fault in the data of step {comparison.fault_step}."
+        f"{comparison.steps} steps a run, the fault at step {comparison.fault_step}."
         f" Gyrostat {gyrostat.__version__}, Python {platform.python_version()}, {made}."
     )
 

@@ -75,7 +75,7 @@ def run_demo(
             shown: list[Comparison] = []
             for part in parts:
                 folders.append(part.folder)
-                shown.append(_show(console, part, steps, _baselines_of(part.seed, shown)))
+                shown.append(_show(console, part, max(steps, part.scenario.least_steps), shown))
                 _write_json(json_path, shown)
     except DemoError as error:
         print(f"gyrostat demo: {error}", file=sys.stderr)
@@ -99,21 +99,22 @@ def _parts(scenario: str, seeds: int, out: str | None, steps: int) -> list[Part]
     return [Part(one, seed, folder_of(one, seed, out, len(wanted) == 1)) for one, seed in wanted]
 
 
-def _baselines_of(seed: int, shown: Sequence[Comparison]) -> dict[str, Result]:
+def _baselines_of(part: Part, steps: int, shown: Sequence[Comparison]) -> dict[str, Result]:
     """The clean and the untreated run of a seed, where a scenario before has had them: they are the same command."""
-    before = [one.results for one in shown if one.seed == seed]
+    key = (part.seed, steps, part.scenario.fault, part.scenario.mode)
+    before = [c.results for c in shown if (c.seed, c.steps, c.scenario.fault, c.scenario.mode) == key]
     return {name: before[0][name] for name in (CLEAN, UNTREATED)} if before else {}
 
 
-def _show(console: Console, part: Part, steps: int, baselines: dict[str, Result]) -> Comparison:
+def _show(console: Console, part: Part, steps: int, before: Sequence[Comparison]) -> Comparison:
     """One scenario and seed on the terminal; the report is written."""
-    layouts = prepare(part.folder)
+    layouts, baselines = prepare(part.folder), _baselines_of(part, steps, before)
     _introduce(console, part, steps)
     if baselines:
         console.print("Clean and untreated are the runs that this seed had in the scenario before.")
     results = baselines or _run_baselines(console, part, layouts, steps)
     results = {**results, **_run_treated(console, part, layouts, steps)}
-    shown = Comparison(part.scenario, part.seed, steps, fault_step(steps), results)
+    shown = Comparison(part.scenario, part.seed, steps, fault_step(part.scenario, steps), results)
     console.print()
     comparison.show(console, shown)
     console.print(f"Report: {report.write(shown, part.folder)}\n", soft_wrap=True)
@@ -125,7 +126,9 @@ def _introduce(console: Console, part: Part, steps: int) -> None:
     title = f"gyrostat demo: {scenario.name}, seed {part.seed}"
     console.print(title, style="bold" if is_live(console) else "")
     console.print(wrapped(scenario.story, "", width))
-    console.print(wrapped(f"The fault is in the data of step {fault_step(steps)} of {steps}.", "", width))
+    where = fault_step(scenario, steps)
+    told = "is there from the start" if scenario.from_start else f"strikes at step {where}"
+    console.print(wrapped(f"The fault {told}; {steps} steps a run.", "", width))
     console.print()
 
 

@@ -21,6 +21,8 @@ class Scenario(NamedTuple):
     """A fault. ``guard``: whether the treated trainer skips steps that are not finite (StepGuard).
 
     ``patience``: seconds that it gives the sidecar after such a step, before the next; it goes on once answered.
+    ``fault`` is the reference trainer's name for it ('': a poisoned item), there ``from_start`` or from ``fault_step``
+    on; ``mode``, if given, the mode of RL of all three runs. ``least_steps``: what it takes to be seen to the end.
     """
 
     name: str
@@ -28,6 +30,10 @@ class Scenario(NamedTuple):
     story: str
     guard: bool
     patience: float
+    fault: str = ""
+    mode: str = ""
+    from_start: bool = False
+    least_steps: int = 0
 
 
 SCENARIOS = {
@@ -58,6 +64,47 @@ SCENARIOS = {
             " item passed over.",
             guard=False,
             patience=0.0,
+        ),
+        Scenario(
+            "nan_advantage",
+            "somebody sets adv_eps to 0 in mid-run; the trainer has a step guard",
+            "Plain GRPO, and a hand sets adv_eps to 0: a group whose completions all got the same reward is 0/0. The"
+            " guard skips the step; the sidecar sees the knob that nobody told to turn, and puts it back.",
+            guard=True,
+            patience=_PATIENCE,
+            fault="nan_eps",
+            mode="GRPO",
+        ),
+        Scenario(
+            "divergence",
+            "somebody sets the learning rate to a hundredfold and the clipping off; no NaN ever shows",
+            "The policy is destroyed within two steps, and every number stays finite: the reward is simply gone. The"
+            " sidecar sees it, and the knobs that nobody told to turn, and has the run go back to a certified"
+            " checkpoint, with which the knobs come back.",
+            guard=False,
+            patience=0.0,
+            fault="divergence",
+        ),
+        Scenario(
+            "entropy_collapse",
+            "plain GRPO: nothing keeps the policy's entropy up",
+            "No floor, no entropy flow control: the answers become ever more alike until every group has one reward"
+            " and nothing is left to learn from. The sidecar has the trainer's own control switched on.",
+            guard=False,
+            patience=0.0,
+            fault="entropy_collapse",
+            from_start=True,
+            least_steps=110,
+        ),
+        Scenario(
+            "expert_imbalance",
+            "no router losses, and a base trained without them",
+            "A quarter of the experts get next to nothing. The sidecar asks what it is, and has the weight of the"
+            " router's balance loss raised.",
+            guard=False,
+            patience=0.0,
+            fault="expert_imbalance",
+            from_start=True,
         ),
     )
 }
@@ -98,9 +145,9 @@ def chosen(name: str) -> list[Scenario]:
     return [SCENARIOS[name]]
 
 
-def fault_step(steps: int) -> int:
-    """The step whose batch holds the poisoned item, in a run of ``steps`` steps."""
-    return round(steps * _FAULT_AT)
+def fault_step(scenario: Scenario, steps: int) -> int:
+    """The step at which the fault strikes, in a run of ``steps`` steps."""
+    return 1 if scenario.from_start else round(steps * _FAULT_AT)
 
 
 def command(scenario: Scenario, run: str, layout: Layout, steps: int, seed: int) -> list[str]:
@@ -113,9 +160,16 @@ def command(scenario: Scenario, run: str, layout: Layout, steps: int, seed: int)
     treated = run == TREATED
     trainer += ["--guard" if treated and scenario.guard else "--no-guard"]
     trainer += ["--patience", str(scenario.patience if treated else 0.0)]
+    trainer += ["--mode", scenario.mode] if scenario.mode else []
     if run != CLEAN:
-        trainer += ["--poison-at-step", str(fault_step(steps))]
+        trainer += _broken(scenario, fault_step(scenario, steps))
     return [*_sidecar(layout), *trainer] if treated else trainer
+
+
+def _broken(scenario: Scenario, step: int) -> list[str]:
+    if not scenario.fault:
+        return ["--poison-at-step", str(step)]
+    return ["--fault", scenario.fault if scenario.from_start else f"{scenario.fault}@{step}"]
 
 
 def _sidecar(layout: Layout) -> list[str]:

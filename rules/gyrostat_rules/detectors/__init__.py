@@ -1,13 +1,27 @@
 """Detectors: pure functions from the state and a moment to readings. One module each, one table."""
 
+from gyrostat_rules.detectors.balance import ExpertBalance, expert_balance
+from gyrostat_rules.detectors.drift import Drift, drift
+from gyrostat_rules.detectors.drop import Drop, drop
+from gyrostat_rules.detectors.entropy import Entropy, entropy
 from gyrostat_rules.detectors.exited import Exited, exited
+from gyrostat_rules.detectors.knobdrift import KnobDrift, knob_drift
+from gyrostat_rules.detectors.level import Level, level
 from gyrostat_rules.detectors.nonfinite import NonFinite, nonfinite
 from gyrostat_rules.detectors.reading import Detector, Reading
+from gyrostat_rules.detectors.spike import Spike, spike
 from gyrostat_rules.detectors.stall import Stall, stall
 
 DETECTORS: dict[str, Detector] = {
     "nonfinite": Detector(nonfinite, NonFinite, by_record=True),
     "stall": Detector(stall, Stall, by_time=True),
+    "spike": Detector(spike, Spike, by_record=True),
+    "drift": Detector(drift, Drift, by_record=True),
+    "drop": Detector(drop, Drop, by_record=True),
+    "level": Detector(level, Level, by_record=True),
+    "entropy": Detector(entropy, Entropy, by_record=True),
+    "expert_balance": Detector(expert_balance, ExpertBalance, by_record=True),
+    "knob_drift": Detector(knob_drift, KnobDrift, by_record=True),
     "exit": Detector(exited, Exited, by_time=True),
 }
 

@@ -5,8 +5,9 @@ there and vanished while a neighbour is non-finite: poison in disguise, since Me
 verl's JSON writes null.
 
 A poison value is confirmed, and only then critical, when the step was applied, a parameter is non-finite, the
-record before it was poisoned too, or the process died on it: one bad row that the trainer itself skipped is
-not an incident (the public case of a NaN that recovers by itself after one row trips every loss-NaN rule).
+record before it was poisoned too, a hand turned a knob just before, or the process died on it: one bad row that
+the trainer itself skipped is not an incident (the public case of a NaN that recovers by itself after one row trips
+every loss-NaN rule).
 """
 
 import math
@@ -17,11 +18,13 @@ from typing import Literal, NamedTuple
 from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
 from gyrostat_rules import series
+from gyrostat_rules.detectors.knobdrift import KnobDrift, knob_drift
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import State, Window, key_of
 
 POISON, MISSING, UNDEFINED = CLASSES = ("poison", "missing", "undefined")
+_JUST_BEFORE = 10  # steps from a turned knob to the value that it may explain
 _SEEN_BEFORE = 3  # values a key must have shown before its absence means anything; their spacing says when it is due
 
 
@@ -99,6 +102,8 @@ def _confirmation(record: Record, state: State, moment: Moment) -> str:
         return "three of the last five records were not finite"
     if record.values.get(series.GUARD_EXHAUSTED, 0.0) == 1.0:
         return "the step guard is spent: the next one like it will be applied"
+    if drifted := [r for r in knob_drift(KnobDrift(), state, moment) if record.step - r.onset <= _JUST_BEFORE]:
+        return f"and {drifted[0].why}"
     if not moment.records:
         return f"the process died on it ({state.processes[key].ended})"
     return ""

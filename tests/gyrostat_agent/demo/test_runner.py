@@ -153,8 +153,22 @@ def test_other_peoples_files_are_never_deleted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("run", [CLEAN, UNTREATED])
 def test_scenarios_share_their_clean_and_untreated_runs(run: str, tmp_path: Path) -> None:
     """With --scenario all a seed's clean and untreated runs are made once, for they are one command in each."""
-    commands = {tuple(command(scenario, run, Layout(tmp_path), 60, 0)) for scenario in SCENARIOS.values()}
-    assert len(commands) == 1
+    alike = [s for s in SCENARIOS.values() if not s.mode and (run == CLEAN or not s.fault)]
+    commands = {tuple(command(scenario, run, Layout(tmp_path), 60, 0)) for scenario in alike}
+    assert len(alike) > 2 and len(commands) == 1
+
+
+def test_each_fault_breaks_its_runs_and_no_other(tmp_path: Path) -> None:
+    """The clean run knows of no fault; untreated and treated are struck at the same step, or from the start."""
+    for scenario in SCENARIOS.values():
+        runs = {run: command(scenario, run, Layout(tmp_path), 60, 0) for run in (CLEAN, UNTREATED, TREATED)}
+        struck = {
+            run: [a for a in arguments if a.startswith(("--fault", "--poison"))] for run, arguments in runs.items()
+        }
+        assert struck[CLEAN] == [] and len(struck[UNTREATED]) == 1 and struck[TREATED] == struck[UNTREATED]
+        if scenario.fault:
+            aim = runs[UNTREATED][runs[UNTREATED].index("--fault") + 1]
+            assert aim == (scenario.fault if scenario.from_start else f"{scenario.fault}@21")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,236 @@
+"""Entropy of the policy, in nats a token: each look a rule of its own, calibrated on the run.
+
+A fixed floor misfires, for entropy varies tenfold with model, temperature and masking: the floor here is the
+smaller of a fixed one and half of what the run began with. ``level`` and ``explosion`` are for warnings,
+``forecast`` is for information alone (every healthy run descends at first), ``act`` and ``collapse`` are grave.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+from statistics import fmean, linear_regression, median
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from gyrostat_rules.detectors.reading import Reading
+from gyrostat_rules.floorcontrol import control
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.profile import Told, is_fresh, named, newest, reference, tellers
+from gyrostat_rules.state import State, Window
+
+_SMOOTH = 0.8  # weight of what was, in the running mean
+_LOOKED_AT = 64  # newest values; the mean has forgotten what lies before
+_LEAST = 10  # rows without which nothing is said, but of an entropy that is next to nothing
+_START = (5, 25)  # places of the values that the run is measured by: its first ones are still of the base model
+_FORECAST = (12, 20)  # fewest and most steps that a slope rests on
+_INDEPENDENT = 3.0  # such a mean leaves a ninth of its values independent: the slope's error is thrice the plain one
+
+
+class Entropy(NamedTuple):
+    """``look``: level, act, forecast, collapse or explosion. Of a running mean, ``needed`` of ``of`` steps:
+
+    level: below the floor, which is ``floor`` nats or ``relative`` times the start, the smaller;
+    act: below ``share`` of the floor, or below all of it where the trainer's own control is off or at its limit;
+    forecast: falling by ``fall`` a step (of its logarithm) and the floor less than ``within`` steps away;
+    explosion: above ``times`` the start. And of single values, without the mean:
+    collapse: below ``sudden`` of the ten steps' median before, twice running; or below ``nothing`` nats, thrice; or
+    nothing is left to learn from, while the reward is below ``saturated``: a task that is solved is no collapse.
+    """
+
+    look: Literal["level", "act", "forecast", "collapse", "explosion"] = "level"
+    series: str = "entropy"
+    floor: float = 0.3
+    relative: float = 0.5
+    share: float = 0.5
+    fall: float = 0.02
+    within: float = 12.0
+    times: float = 1.5
+    sudden: float = 0.25
+    nothing: float = 0.01
+    saturated: float = 0.95
+    needed: Annotated[int, Field(ge=1)] = 3
+    of: Annotated[int, Field(ge=1, le=64)] = 5
+
+
+class _Track(NamedTuple):
+    """The newest finite values, their running mean, what the run began with (NaN: not known), and the floor.
+
+    ``settled``: all the rows that the start is taken from have been told.
+    """
+
+    steps: list[int]
+    values: list[float]
+    means: list[float]
+    start: float
+    floor: float
+    settled: bool
+
+
+class _Found(NamedTuple):
+    value: float
+    onset: int
+    why: str
+    evidence: Mapping[str, Any] = {}
+
+
+def entropy(params: Entropy, state: State, moment: Moment) -> Iterator[Reading]:
+    """One reading a process whose entropy is breached by the look.
+
+    The onset of level, act and explosion is where the unbroken fall, or rise, past the limit began; of the forecast
+    where the present fall began; of a collapse its first low value, or the first step without anything to learn.
+    """
+    for told in tellers(state):
+        window = named(told.windows, params.series)
+        track = _track(params, window) if window and is_fresh(window, told.process) else None
+        if track is None:
+            continue
+        if found := _LOOKS[params.look](params, track, state, told):
+            yield Reading(told.labels, found.value, found.onset, found.why, {**_shown(track, told), **found.evidence})
+
+
+def _track(params: Entropy, window: Window) -> _Track | None:
+    steps, values = window.steps[-_LOOKED_AT:], window.values[-_LOOKED_AT:]
+    if not math.isfinite(sum(values)):
+        finite = [(step, value) for step, value in zip(steps, values, strict=True) if math.isfinite(value)]
+        steps, values = [step for step, _ in finite], [value for _, value in finite]
+    if not values:
+        return None
+    means = list(accumulate(values, lambda mean, value: _SMOOTH * mean + (1 - _SMOOTH) * value))
+    start = reference(window, *_START, least=1) if len(window.values) >= _LEAST else math.nan
+    floor, settled = min(params.floor, params.relative * start), len(window.values) >= _START[1]
+    return _Track(steps, values, means, start, floor, settled)
+
+
+def _shown(track: _Track, told: Told) -> dict[str, Any]:
+    out = {"entropy": track.values[-1], "entropy_mean": track.means[-1]}
+    if math.isfinite(track.start):
+        out |= {"entropy_start": track.start, "floor": track.floor}
+    if own := newest(told.windows.get("entropy_floor"), 1):  # shown beside ours: it may move with the run, ours never
+        out["trainers_floor"] = own[0]
+    return out
+
+
+def _level(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+    return _beyond(params, track, track.floor, -1, f"the floor of {track.floor:.3g}")
+
+
+def _act(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+    judged = control(state, told)
+    share = 1.0 if judged.spent else params.share
+    name = f"{'' if judged.spent else f'{params.share:.3g} of '}the floor of {track.floor:.3g}"
+    found = _beyond(params, track, share * track.floor, -1, name)
+    if found is None:
+        return None
+    evidence = {**found.evidence, "control": judged.word}
+    return found._replace(why=f"{found.why}; {judged.why}", evidence=evidence)
+
+
+def _explosion(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+    if not track.settled:  # before, the start is that of a few values, and so is what is far above it
+        return None
+    return _beyond(params, track, params.times * track.start, 1, f"{params.times:.3g} times its start")
+
+
+def _beyond(params: Entropy, track: _Track, limit: float, sign: int, name: str) -> _Found | None:
+    """Beyond the limit, above for ``sign`` 1 and below for -1, often enough."""
+    newest_means = track.means[-params.of :]
+    if sum(sign * (mean - limit) > 0 for mean in newest_means) < params.needed:  # none where there is no limit yet
+        return None
+    beyond = [sign * (mean - limit) > 0 for mean in track.means]
+    first = len(beyond) - 1 - beyond[::-1].index(True)
+    while first and beyond[first - 1]:
+        first -= 1
+    onset = _began(track, first, sign)
+    word = "above" if sign > 0 else "below"
+    why = f"entropy {track.means[-1]:.3g} nats is {word} {name} since step {track.steps[first]}"
+    why += f"; the run's start was {track.start:.3g}, and it moved there from step {onset} on"
+    return _Found(track.means[-1], onset, why, {"limit": limit})
+
+
+def _began(track: _Track, place: int, sign: int) -> int:
+    """The step at which the mean, moving without a break, began to go where it is at ``place``."""
+    while place and sign * (track.means[place] - track.means[place - 1]) > 0:
+        place -= 1
+    return track.steps[min(place + 1, len(track.steps) - 1)]
+
+
+def _forecast(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+    means = track.means[-_FORECAST[1] :]
+    now = means[-1]
+    if len(means) < _FORECAST[0] or min(means) <= 0 or not track.floor < now < 0.7 * track.start:
+        return None
+    slope, error = _slope([math.log(mean) for mean in means])
+    way = math.log(now / track.floor)
+    if slope >= -params.fall or way / -slope >= params.within:
+        return None
+    soonest, latest = way / (2 * error - slope), way / (-slope - 2 * error) if -slope > 2 * error else None
+    span = f"{soonest:.0f} to {latest:.0f}" if latest else f"{soonest:.0f} or more"
+    why = f"entropy {now:.3g} nats falls by {-slope:.1%} a step: below the floor of {track.floor:.3g} in {span} steps"
+    evidence = {"slope": slope, "slope_error": error, "steps": way / -slope, "soonest": soonest, "latest": latest}
+    return _Found(way / -slope, _began(track, len(track.means) - 1, -1), why, evidence)
+
+
+def _slope(values: list[float]) -> tuple[float, float]:
+    """Slope a step and its standard error, of values that are a running mean."""
+    places = range(len(values))
+    slope, base = linear_regression(places, values)
+    rest = sum((v - base - slope * x) ** 2 for x, v in enumerate(values)) / (len(values) - 2)
+    spread = sum((x - fmean(places)) ** 2 for x in places)
+    return slope, _INDEPENDENT * math.sqrt(rest / spread)
+
+
+def _collapse(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+    return _sudden(params, track) or _nothing_left(params, track, told)
+
+
+def _sudden(params: Entropy, track: _Track) -> _Found | None:
+    """A value below a share of the ten before it, and no way back since."""
+    values = track.values
+    if len(values) <= _LEAST + 1 or max(values[-2:]) >= params.sudden * max(values):
+        return None
+    for place in range(_LEAST, len(values) - 1):
+        usual = median(values[place - _LEAST : place])
+        if max(values[place:]) < params.sudden * usual:
+            step = track.steps[place]
+            why = f"entropy fell from {usual:.3g} to {values[place]:.3g} nats at step {step} and stays there"
+            return _Found(values[-1], step, why, {"usual": usual})
+    return None
+
+
+def _nothing_left(params: Entropy, track: _Track, told: Told) -> _Found | None:
+    """No entropy at all, or groups whose completions are all alike, and a reward that says the task isn't solved."""
+    rewards = newest(named(told.windows, "reward"), 5)
+    if rewards and fmean(rewards) >= params.saturated:
+        return None
+    low = [v < params.nothing for v in track.values]
+    if len(low) >= 3 and all(low[-3:]):
+        first = len(low) - low[::-1].index(False) if False in low else 0
+        why = f"entropy {track.values[-1]:.2g} nats is next to nothing since step {track.steps[first]}"
+        return _Found(track.values[-1], track.steps[first], why)
+    return _alike(params, track, told, rewards)
+
+
+def _alike(params: Entropy, track: _Track, told: Told, rewards: list[float]) -> _Found | None:
+    groups, answers = told.windows.get("zero_advantage_fraction"), told.windows.get("unique_fraction")
+    alike, unique = newest(groups, 5), newest(answers, 5)
+    if groups is None or not rewards or not unique or len(alike) < 5 or min(alike) <= 0.9:
+        return None
+    began, now = reference(answers, 0, 5, least=1), fmean(unique)
+    if len(groups.values) < _LEAST or now >= 0.5 * began:
+        return None
+    place = len(groups.values) - 1
+    while place and groups.values[place - 1] > 0.9:
+        place -= 1
+    why = f"{alike[-1]:.0%} of the groups are without advantage since step {groups.steps[place]}, unique answers are"
+    why += f" {now:.0%} (at first {began:.0%}), and the reward is {fmean(rewards):.3g}: nothing is learnt any more"
+    return _Found(track.values[-1], groups.steps[place], why, {"zero_advantage_fraction": alike[-1], "unique": now})
+
+
+_LOOKS: dict[str, Callable[[Entropy, _Track, State, Told], _Found | None]] = {
+    "level": _level,
+    "act": _act,
+    "forecast": _forecast,
+    "collapse": _collapse,
+    "explosion": _explosion,
+}

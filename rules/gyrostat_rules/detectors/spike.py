@@ -1,0 +1,101 @@
+"""A value far above (or below) those before it: a gradient norm that jumps, a step that takes ten times as long.
+
+It finds what is sudden, and nothing that comes slowly: the values it compares with move along (:
+a rolling robust z saw no shift of three standard deviations). For slow shifts there is drift.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from gyrostat_rules.detectors.looks import Direction, Look, Names, looks, usual
+from gyrostat_rules.detectors.reading import Reading
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.state import State
+
+
+class Spike(NamedTuple):
+    """Breached where ``needed`` of the last ``of`` values, the newest among them, lie more than ``z`` spreads away.
+
+    Away from the median of the ``window`` values before them, in logarithms where ``log`` and they are positive; one
+    beyond ``alone`` needs no company. With fewer than half a window, from ``least`` values on, a value must be
+    ``times`` the size of the largest before it (Megatron's guard for the first hundred); where ``alone`` is given, such
+    a value needs no company either.
+    """
+
+    series: Names
+    z: float = 6.0
+    needed: Annotated[int, Field(ge=1)] = 1
+    of: Annotated[int, Field(ge=1, le=64)] = 1
+    alone: float = math.inf
+    direction: Direction = "up"
+    log: bool = True
+    window: Annotated[int, Field(ge=8, le=192)] = 64
+    floor: float = 0.05
+    least: Annotated[int, Field(ge=1)] = 8
+    times: float = 10.0
+
+
+class _Yard(NamedTuple):
+    """How far each of the last values is away, what is too far, and the words for it."""
+
+    far: list[float]
+    limit: float
+    alone: float
+    usual: float
+    said: str
+
+
+def spike(params: Spike, state: State, moment: Moment) -> Iterator[Reading]:
+    """One reading a series that spikes now. The onset is the first of the last ``of`` values that is too far away."""
+    for look in looks(params.series, state, moment, params.window + params.of):
+        before, newest = look.values[: -params.of], look.values[-params.of :]
+        yard = _yard(params, before, newest) if len(before) >= params.least else None
+        if yard is None or yard.far[-1] <= yard.limit:
+            continue
+        beyond = [f > yard.limit for f in yard.far]
+        if sum(beyond) >= min(params.needed, params.of) or yard.far[-1] > yard.alone:
+            yield _reading(look, yard, look.steps[len(before) + beyond.index(True)], sum(beyond))
+
+
+def _yard(params: Spike, before: Sequence[float], newest: Sequence[float]) -> _Yard | None:
+    if 2 * len(before) < params.window:
+        return _first_yard(params, before, newest)
+    known = usual(before, log=params.log, floor=params.floor)
+    if known is None:
+        return None
+    sign = -1.0 if params.direction == "down" else 1.0
+    far = [sign * f for f in known.distances(newest)]
+    if params.direction == "both":
+        far = [abs(f) for f in far]
+    said = f"z {{:.3g}}, the limit is {params.z:g}; of {len(before)} values before"
+    return _Yard(far, params.z, params.alone, known.value, said)
+
+
+def _first_yard(params: Spike, before: Sequence[float], newest: Sequence[float]) -> _Yard | None:
+    """The first values of a run give no scale yet; only what is far beyond the largest of them counts."""
+    top = max(map(abs, before))  # a loss around 0 has a largest that says nothing, and a size that does
+    if top == 0 or params.direction == "down":
+        return None
+    said = f"{{:.3g}} times the largest of the first {len(before)}, the limit is {params.times:g}; of those values"
+    alone = params.times if params.alone < math.inf else math.inf
+    return _Yard([v / top for v in newest], params.times, alone, median(before), said)
+
+
+def _reading(look: Look, yard: _Yard, onset: int, count: int) -> Reading:
+    value, far = look.values[-1], yard.far[-1]
+    why = (
+        f"{look.series} is {value:.4g} at step {look.steps[-1]} ({yard.said.format(far)} the median is "
+        f"{yard.usual:.4g}), {count} of the last {len(yard.far)} since step {onset}"
+    )
+    evidence = {"series": look.series, "value": value, "usual": yard.usual, "far": _told(far), "limit": yard.limit,
+                "beyond": count, "of": len(yard.far)}  # fmt: skip
+    return Reading(look.labels, value, onset, why, evidence)
+
+
+def _told(far: float) -> float:
+    """Evidence is written as JSON, which has no infinity."""
+    return far if math.isfinite(far) else math.copysign(1e300, far)
