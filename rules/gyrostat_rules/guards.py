@@ -121,9 +121,13 @@ def ceiling(case: Case) -> Verdict:
 
 
 def busy(case: Case) -> Verdict:
-    """One action at a time, and none while a checkpoint is being written."""
+    """One action at a time, and none while a checkpoint is being written.
+
+    A graver cause does not wait for a milder one's proof: entropy has forty steps to come back, a NaN has none.
+    """
     for incident in case.state.incidents:
-        if incident is not case.incident and incident.state in ("acting", "probation"):
+        watched = incident.state == "probation" and not graver(case.incident.kind, incident.kind)
+        if incident is not case.incident and (watched or incident.state == "acting"):
             return Verdict(HOLD, f"incident {incident.id} is in {incident.state}")
     trainer = case.state.trainer()
     latest = case.state.recent.get("trainer/0", [])

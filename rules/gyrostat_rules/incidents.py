@@ -11,7 +11,7 @@ from gyrostat_rules.state import Alert, Incident, State
 
 OPEN, ACTING, PROBATION, RESOLVED, HELD, STOPPED = "open", "acting", "probation", "resolved", "held", "stopped"
 _REMEMBERED = 50
-_JUST_BEFORE = 10  # steps from a warning to the trouble that it may explain
+_JUST_BEFORE = 10  # steps from a warning to the trouble that it may explain, and from a cause to its consequences
 QUIET_STEPS = 20  # clean steps after which a cause that nobody mended is over
 
 
@@ -22,7 +22,7 @@ def fold(state: State, moment: Moment) -> None:
         rule = rules.get(alert.rule)
         if rule is None or not rule.incident or alert.state != FIRING or alert.muted_by or _is_told(state, alert):
             continue
-        incident = _of_this_cause(state, rule.incident, moment.step)
+        incident = _of_this_cause(state, rule.incident, alert, moment.step)
         if incident is None:
             incident = _open(state, moment, key, alert, rule)
         elif key not in incident.alerts:
@@ -32,7 +32,7 @@ def fold(state: State, moment: Moment) -> None:
         if incident.open and not incident.actions:
             _explain(state, moment, incident, rules)
         if incident.open or incident.state == STOPPED:
-            _refresh(state, moment, incident)
+            _refresh(state, moment, incident, rules)
 
 
 def move(moment: Moment, incident: Incident, state: str, why: str, **data: Any) -> None:
@@ -46,11 +46,25 @@ def move(moment: Moment, incident: Incident, state: str, why: str, **data: Any) 
                  onset=incident.onset, fired_step=incident.fired_step, **data)  # fmt: skip
 
 
-def still_bad(state: State, incident: Incident, since: int) -> bool:
-    """True where one of the incident's alerts is firing on a step from ``since`` on."""
+def still_bad(state: State, moment: Moment, incident: Incident, since: int) -> bool:
+    """True where one of the incident's own alerts is firing on a step from ``since`` on.
+
+    Its consequences do not count: what is left of them when it is over opens an incident of its own.
+    """
+    rules = {r.alert: r for r in moment.pack.rules}
     return any(
-        (a := state.alerts.get(k)) is not None and a.state == FIRING and a.last_step >= since for k in incident.alerts
+        (a := state.alerts.get(k)) is not None
+        and a.state == FIRING
+        and a.last_step >= since
+        and _is_own(incident, a, rules)
+        for k in incident.alerts
     )
+
+
+def _is_own(incident: Incident, alert: Alert, rules: dict[str, Rule]) -> bool:
+    """True for an alert of the kind that the incident opened as, or of the one that leads it."""
+    rule = rules.get(alert.rule)
+    return rule is None or (rule.incident or rule.joins) in (incident.first_kind, incident.kind)
 
 
 def _explain(state: State, moment: Moment, incident: Incident, rules: dict[str, Rule]) -> None:
@@ -73,13 +87,17 @@ def _is_told(state: State, alert: Alert) -> bool:
     return incident.state != RESOLVED or alert.last_step <= incident.resolved_step
 
 
-def _of_this_cause(state: State, kind: str, step: int) -> Incident | None:
+def _of_this_cause(state: State, kind: str, alert: Alert, step: int) -> Incident | None:
     """The incident that this belongs to: an open one, or one that was stopped and whose cause goes on.
 
-    Where nothing more may be tried, the same cause coming back is no news: a person has been asked already.
+    Another kind belongs to it only within a window: entropy that falls long after a NaN is no work of the NaN, and
+    a remedy must not be judged by it. Where nothing more may be tried, the same cause coming back is no news: a
+    person has been asked already.
     """
     for incident in reversed(state.incidents):
         if family(incident.kind) != family(kind):
+            continue
+        if kind not in (incident.kind, incident.first_kind) and alert.since_step - incident.fired_step > _JUST_BEFORE:
             continue
         here = (incident.segment, incident.life) == (state.segment, _life(state))
         goes_on = here and step - incident.last_bad_step < QUIET_STEPS  # a rank may be ahead of the others
@@ -93,11 +111,11 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> I
     fired = _first_fired(state, alert, rule)
     incident = Incident(
         f"i{state.incident_count:04d}", rule.incident, "", alert.onset, fired, moment.at, [key], alert.last_step,
-        segment=state.segment, update_applied=rule.incident == DIVERGENCE,
+        segment=state.segment, update_applied=rule.incident == DIVERGENCE, first_kind=rule.incident,
     )  # fmt: skip
     old = [i for i in state.incidents[:-_REMEMBERED] if i.open]  # what is not over is never forgotten
     state.incidents = [*old, *state.incidents[-_REMEMBERED:], incident]
-    _refresh(state, moment, incident)
+    _refresh(state, moment, incident, {alert.rule: rule})
     move(
         moment, incident, OPEN, alert.why, alerts=[key], runbook=rule.runbook, evidence=incident.evidence,
     )  # fmt: skip
@@ -113,22 +131,23 @@ def _first_fired(state: State, alert: Alert, rule: Rule) -> int:
 def _join(moment: Moment, incident: Incident, key: str, alert: Alert, rule: Rule) -> None:
     """An alert of the same cause joins; one that is graver takes the lead while nothing has been done yet."""
     incident.alerts.append(key)
-    incident.onset = min(incident.onset, alert.onset)
     kind = rule.incident or rule.joins
     incident.update_applied = incident.update_applied or kind == DIVERGENCE
     leads = graver(kind, incident.kind) and not incident.actions
     if leads:
         incident.kind, incident.rung = kind, 0
+    if leads or kind in (incident.kind, incident.first_kind):  # a consequence's own onset may lie anywhere
+        incident.onset = min(incident.onset, alert.onset)
     text = f"{key} {'leads' if leads else 'joins'}: {alert.why}"
     moment.write(
         EntryKind.INCIDENT, incident.id, incident.state, text, incident_kind=incident.kind, onset=incident.onset
     )
 
 
-def _refresh(state: State, moment: Moment, incident: Incident) -> None:
+def _refresh(state: State, moment: Moment, incident: Incident, rules: dict[str, Rule]) -> None:
     for key in incident.alerts:
         alert = state.alerts.get(key)
-        if alert is None or alert.last_step < moment.step:
+        if alert is None or alert.last_step < moment.step or not _is_own(incident, alert, rules):
             continue
         incident.last_bad_step = max(incident.last_bad_step, alert.last_step)
         incident.onset = min(incident.onset, alert.onset)

@@ -149,6 +149,8 @@ def _apply(state: State, moment: Moment, incident: Incident, action: Action, ste
     target = action.arguments.get("step")
     action.applied_step = step if target is None else min(step, target)
     action.restores = [c._replace(expect=c.value, value=c.expect, undo_of=action.number) for c in action.knobs]
+    if action.remedy == "put_back":  # to what a hand had made of it, it is never turned again
+        action.restores = []
     if target is not None:  # the steps behind the onset are undone, however many a person took to answer
         incident.last_bad_step = min(incident.last_bad_step, incident.onset)
     action.until_step = max(action.applied_step, incident.last_bad_step) + action.settle + action.horizon

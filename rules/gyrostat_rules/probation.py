@@ -23,7 +23,7 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
     trainer, step = state.trainer(), state.examined()
     # The news of an end stands in another file than the last records: it is judged when all have been taken in.
     ended = not alive(trainer) and not moment.records
-    if still_bad(state, incident, action.applied_step + action.settle) or (
+    if still_bad(state, moment, incident, action.applied_step + action.settle) or (
         ended and trainer is not None and trainer.died
     ):
         conclude(moment, action, INEFFECTIVE, "it came back" if not ended else "the trainer died on it")

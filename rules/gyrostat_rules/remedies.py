@@ -182,7 +182,7 @@ def _put_back_fits(state: State, incident: Incident, rung: Rung) -> str:
 def _put_back_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
     change = _drifted(incident)
     assert change is not None  # fit() has found one
-    action.role, action.knobs, action.keep = "trainer", [change], True
+    action.role, action.knobs = "trainer", [change]
     action.explanation = (
         f"{change.name} was turned without a directive; back from {change.expect:g} to {change.value:g}"
     )

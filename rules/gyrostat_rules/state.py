@@ -114,6 +114,7 @@ class Action:
 class Incident:
     """Critical alerts folded by cause: open, acting, probation, resolved, held or stopped.
 
+    ``first_kind`` is what it opened as; ``kind`` is what leads it. Alerts of other kinds are its consequences.
     ``segment`` and ``life`` (the trainer's incarnation) are those in which the trouble was last seen.
     """
 
@@ -135,6 +136,7 @@ class Incident:
     why: str = ""
     segment: int = 0
     life: str = ""
+    first_kind: str = ""
 
     @property
     def open(self) -> bool:

@@ -194,3 +194,40 @@ def test_the_router_is_never_asked_where_rollouts_route_apart() -> None:
         skewed(story, step, mismatch_kl=0.5)
     changed = {change.name for incident in story.incidents for a in incident.actions for change in a.knobs}
     assert "router_aux_coef" not in changed
+
+
+# -- what is another cause's ---------------------------------------------------------------------------
+
+TWO = PACK.replace("KEEP", "").replace(
+    "playbooks:",
+    """      - alert: LossGone
+        detector: nonfinite
+        severity: critical
+        incident: nonfinite
+playbooks:
+  - incident: nonfinite
+    rungs: [{remedy: skip_data, horizon: 12}, {remedy: stop}]""",
+)
+
+
+def test_another_kind_that_comes_later_is_another_incident() -> None:
+    """It neither joins nor decides whether the remedy of the first has held, and its onset moves no rollback."""
+    story = Story(pack=TWO).begin(knobs=(PUSH, PULL)).steps(1, 5)
+    story.step(6, mood=1.0, loss=float("nan"), step_applied=0.0)
+    story.ack(step=7)
+    moods(story, 7, 17, 1.0)
+    moods(story, 18, 19, 0.1)
+    first, second = story.incidents
+    assert (first.kind, first.state, first.onset, first.alerts) == ("nonfinite", "resolved", 6, first.alerts[:1])
+    assert (second.kind, story.sent()) == ("entropy", ["skip_data", "turn"])
+
+
+def test_a_graver_cause_does_not_wait_for_a_milder_one_s_proof() -> None:
+    """While a turned knob has its steps to take effect, a NaN is acted on at once."""
+    story = Story(pack=TWO.replace("settle: 5", "settle: 40")).begin(knobs=(PUSH, PULL)).steps(1, 5)
+    story.step(6, mood=0.1)
+    story.ack(step=7)
+    moods(story, 7, 20, 0.1)
+    story.step(21, mood=0.1, loss=float("nan"), step_applied=0.0)
+    assert [i.kind for i in story.incidents] == ["entropy", "nonfinite"]
+    assert story.sent() == ["turn", "skip_data"]

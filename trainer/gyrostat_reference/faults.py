@@ -54,8 +54,8 @@ FAULTS: Mapping[str, Fault] = {
         start={"router_lr_scale": 300.0, "router_aux_coef": 0.0},
     ),
     "nan_eps": Fault(
-        "plain GRPO; nothing is added to sigma any more, and a group without spread is 0/0",
-        knobs={"adv_eps": 0.0}, start=_GRPO,
+        "GRPO's advantage; nothing is added to sigma any more, and a group without spread is 0/0",
+        knobs={"adv_eps": 0.0}, start={"use_gepo": 0.0, "eta": 1.0},
     ),
     "lr_bomb": Fault(
         "learning rate times 1000, no clipping, the KL not clamped",

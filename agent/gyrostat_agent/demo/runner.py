@@ -101,8 +101,8 @@ def _parts(scenario: str, seeds: int, out: str | None, steps: int) -> list[Part]
 
 def _baselines_of(part: Part, steps: int, shown: Sequence[Comparison]) -> dict[str, Result]:
     """The clean and the untreated run of a seed, where a scenario before has had them: they are the same command."""
-    key = (part.seed, steps, part.scenario.fault, part.scenario.mode)
-    before = [c.results for c in shown if (c.seed, c.steps, c.scenario.fault, c.scenario.mode) == key]
+    key = (part.seed, steps, part.scenario.fault, part.scenario.options)
+    before = [c.results for c in shown if (c.seed, c.steps, c.scenario.fault, c.scenario.options) == key]
     return {name: before[0][name] for name in (CLEAN, UNTREATED)} if before else {}
 
 

@@ -22,7 +22,7 @@ class Scenario(NamedTuple):
 
     ``patience``: seconds that it gives the sidecar after such a step, before the next; it goes on once answered.
     ``fault`` is the reference trainer's name for it ('': a poisoned item), there ``from_start`` or from ``fault_step``
-    on; ``mode``, if given, the mode of RL of all three runs. ``least_steps``: what it takes to be seen to the end.
+    on; ``options`` are given to all three runs. ``least_steps``: what it takes to be seen to the end.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Scenario(NamedTuple):
     guard: bool
     patience: float
     fault: str = ""
-    mode: str = ""
+    options: tuple[str, ...] = ()
     from_start: bool = False
     least_steps: int = 0
 
@@ -68,12 +68,12 @@ SCENARIOS = {
         Scenario(
             "nan_advantage",
             "somebody sets adv_eps to 0 in mid-run; the trainer has a step guard",
-            "Plain GRPO, and a hand sets adv_eps to 0: a group whose completions all got the same reward is 0/0. The"
-            " guard skips the step; the sidecar sees the knob that nobody told to turn, and puts it back.",
+            "GRPO's advantages, and a hand sets adv_eps to 0: a group whose completions all got the same reward is 0/0."
+            " The guard skips the step; the sidecar sees the knob that nobody told to turn, and puts it back.",
             guard=True,
             patience=_PATIENCE,
             fault="nan_eps",
-            mode="GRPO",
+            options=("--set", "use_gepo=0", "--set", "eta=1"),
         ),
         Scenario(
             "divergence",
@@ -160,7 +160,7 @@ def command(scenario: Scenario, run: str, layout: Layout, steps: int, seed: int)
     treated = run == TREATED
     trainer += ["--guard" if treated and scenario.guard else "--no-guard"]
     trainer += ["--patience", str(scenario.patience if treated else 0.0)]
-    trainer += ["--mode", scenario.mode] if scenario.mode else []
+    trainer += scenario.options
     if run != CLEAN:
         trainer += _broken(scenario, fault_step(scenario, steps))
     return [*_sidecar(layout), *trainer] if treated else trainer

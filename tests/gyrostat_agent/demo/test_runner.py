@@ -153,7 +153,7 @@ def test_other_peoples_files_are_never_deleted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("run", [CLEAN, UNTREATED])
 def test_scenarios_share_their_clean_and_untreated_runs(run: str, tmp_path: Path) -> None:
     """With --scenario all a seed's clean and untreated runs are made once, for they are one command in each."""
-    alike = [s for s in SCENARIOS.values() if not s.mode and (run == CLEAN or not s.fault)]
+    alike = [s for s in SCENARIOS.values() if not s.options and (run == CLEAN or not s.fault)]
     commands = {tuple(command(scenario, run, Layout(tmp_path), 60, 0)) for scenario in alike}
     assert len(alike) > 2 and len(commands) == 1
 
