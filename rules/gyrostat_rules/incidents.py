@@ -90,20 +90,30 @@ def _is_told(state: State, alert: Alert) -> bool:
 def _of_this_cause(state: State, kind: str, alert: Alert, step: int) -> Incident | None:
     """The incident that this belongs to: an open one, or one that was stopped and whose cause goes on.
 
-    Another kind belongs to it only within a window: entropy that falls long after a NaN is no work of the NaN, and
-    a remedy must not be judged by it. Where nothing more may be tried, the same cause coming back is no news: a
+    Where nothing more may be tried, the same cause coming back is no news: a
     person has been asked already.
     """
     for incident in reversed(state.incidents):
         if family(incident.kind) != family(kind):
             continue
-        if kind not in (incident.kind, incident.first_kind) and alert.since_step - incident.fired_step > _JUST_BEFORE:
+        if kind not in (incident.kind, incident.first_kind) and _stands_apart(incident, kind, alert):
             continue
         here = (incident.segment, incident.life) == (state.segment, _life(state))
         goes_on = here and step - incident.last_bad_step < QUIET_STEPS  # a rank may be ahead of the others
         if incident.open or (incident.state == STOPPED and goes_on):
             return incident
     return None
+
+
+def _stands_apart(incident: Incident, kind: str, alert: Alert) -> bool:
+    """True for another kind that is no consequence of this incident, though they are of one family.
+
+    Entropy that falls long after a NaN is no work of the NaN, and no remedy must be judged by it. And what is graver
+    than an incident that cannot be led any more needs one of its own: in that one nobody would act on it.
+    """
+    settled = bool(incident.actions) or incident.state == STOPPED
+    late = alert.since_step - incident.fired_step > _JUST_BEFORE
+    return late or (settled and graver(kind, incident.kind))
 
 
 def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> Incident:

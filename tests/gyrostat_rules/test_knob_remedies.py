@@ -222,12 +222,13 @@ def test_another_kind_that_comes_later_is_another_incident() -> None:
     assert (second.kind, story.sent()) == ("entropy", ["skip_data", "turn"])
 
 
-def test_a_graver_cause_does_not_wait_for_a_milder_one_s_proof() -> None:
-    """While a turned knob has its steps to take effect, a NaN is acted on at once."""
+@pytest.mark.parametrize("last", [8, 20], ids=["soon after it was acted on", "long after"])
+def test_a_graver_cause_does_not_wait_for_a_milder_one_s_proof(last: int) -> None:
+    """While a turned knob has its steps to take effect, a NaN is acted on at once, as an incident of its own."""
     story = Story(pack=TWO.replace("settle: 5", "settle: 40")).begin(knobs=(PUSH, PULL)).steps(1, 5)
     story.step(6, mood=0.1)
     story.ack(step=7)
-    moods(story, 7, 20, 0.1)
-    story.step(21, mood=0.1, loss=float("nan"), step_applied=0.0)
+    moods(story, 7, last, 0.1)
+    story.step(last + 1, mood=0.1, loss=float("nan"), step_applied=0.0)
     assert [i.kind for i in story.incidents] == ["entropy", "nonfinite"]
     assert story.sent() == ["turn", "skip_data"]
