@@ -167,33 +167,33 @@ def _put_back_fits(state: State, incident: Incident, rung: Rung) -> str:
         return "there is no trainer that could turn a knob"
     if incident.update_applied:
         return "a bad update was applied: putting the knob back does not take it back"
-    change = _drifted(incident)
-    knob = trainer.knobs.get(change.name) if change is not None else None
-    if change is None or knob is None:
+    changes = _drifted(state, incident)
+    if not changes:
         return "no knob is known to have been turned"
-    if (
-        not knob.low <= change.value <= knob.high
-        or _within(knob._replace(value=change.expect), change.value) != change.value
-    ):
-        return f"{change.name} {change.expect:g} to {change.value:g} is more than the trainer takes in one stride"
-    return ""
+    return next((reason for change in changes if (reason := _too_far(trainer.knobs.get(change.name), change))), "")
 
 
 def _put_back_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
-    change = _drifted(incident)
-    assert change is not None  # fit() has found one
-    action.role, action.knobs = "trainer", [change]
-    action.explanation = (
-        f"{change.name} was turned without a directive; back from {change.expect:g} to {change.value:g}"
-    )
+    action.role, action.knobs = "trainer", _drifted(state, incident)
+    turned = ", ".join(f"{c.name} from {c.expect:g} to {c.value:g}" for c in action.knobs)
+    action.explanation = f"turned without a directive; back: {turned}"
 
 
-def _drifted(incident: Incident) -> KnobChange | None:
-    """The change that undoes what a hand has turned, from the evidence of a knob's drift."""
-    name, found, expected = (incident.evidence.get(key) for key in ("knob", "found", "expected"))
-    if not isinstance(name, str) or not isinstance(found, (int, float)) or not isinstance(expected, (int, float)):
-        return None
-    return KnobChange(name, float(found), float(expected))
+def _drifted(state: State, incident: Incident) -> list[KnobChange]:
+    """The changes that undo what a hand has turned, a knob each: from each alert's own evidence, never a mixture."""
+    told = [state.alerts[key].evidence for key in incident.alerts if key in state.alerts]
+    turned = {e["knob"]: (float(e["found"]), float(e["expected"])) for e in told if "knob" in e}
+    return [KnobChange(name, found, expected) for name, (found, expected) in sorted(turned.items())]
+
+
+def _too_far(knob: KnobState | None, change: KnobChange) -> str:
+    """Why the trainer would not take the change, or ''."""
+    if knob is None:
+        return f"the trainer does not offer {change.name}"
+    fits = knob.low <= change.value <= knob.high
+    if fits and _within(knob._replace(value=change.expect), change.value) == change.value:
+        return ""
+    return f"{change.name} {change.expect:g} to {change.value:g} is more than the trainer takes in one stride"
 
 
 # -- stop and page ------------------------------------------------------------------------------------

@@ -128,6 +128,16 @@ def test_the_first_poison_after_a_turned_knob_is_its_fault() -> None:
     assert (story.action.remedy, story.action.knobs) == ("put_back", [KnobChange("eps", 0.0, 1e-4)])
 
 
+def test_all_turned_knobs_go_back_and_a_leaping_rate_is_not_mistaken_for_one() -> None:
+    """Each knob from its own numbers: the learning rate that leapt beside them is no knob, and lends them none."""
+    story = Story().begin(knobs=(EPS, RATE, PUSH)).checkpoint(15)
+    for step in range(1, 21):
+        story.step(step, eps=1e-4, lr_scale=1.0, push=0.1, learning_rate=1e-3)
+    story.skipped(21, eps=0.0, lr_scale=1.0, push=0.9, learning_rate=0.5)
+    assert story.action.remedy == "put_back"
+    assert story.action.knobs == [KnobChange("eps", 0.0, 1e-4), KnobChange("push", 0.9, 0.1)]
+
+
 def test_a_knob_turned_long_ago_explains_nothing() -> None:
     """More than ten steps before the trouble it neither confirms nor leads."""
     story = drifting()
