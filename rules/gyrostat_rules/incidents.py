@@ -4,6 +4,7 @@ from typing import Any
 
 from gyrostat_rules.alerts import FIRING
 from gyrostat_rules.causes import DIVERGENCE, family, graver
+from gyrostat_rules.circumstances import circumstances
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Rule
@@ -129,6 +130,9 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> I
     move(
         moment, incident, OPEN, alert.why, alerts=[key], runbook=rule.runbook, evidence=incident.evidence,
     )  # fmt: skip
+    if said := circumstances(state, incident.kind):
+        moment.write(EntryKind.INCIDENT, incident.id, OPEN, said, incident_kind=incident.kind, onset=incident.onset,
+                     fired_step=incident.fired_step, circumstances=True)  # fmt: skip
     return incident
 
 

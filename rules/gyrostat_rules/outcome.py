@@ -4,6 +4,7 @@ from typing import Any
 
 from gyrostat.wire import Ack, Hello
 from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.experiment import misread
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, PROBATION, RESOLVED, STOPPED, move
 from gyrostat_rules.inputs import Answer, Delivery, DeliveryWord
 from gyrostat_rules.jump import jumped, rewind
@@ -133,6 +134,10 @@ def _settle(state: State, moment: Moment, incident: Incident, action: Action, ac
     if len(results) > 1:
         conclude(moment, action, FAILED, "the ranks answered differently")
         move(moment, incident, STOPPED, "the ranks answered differently: they may no longer agree")
+    elif results == {Ack.APPLIED} and action.remedy in ("turn", "put_back") and (why := misread(action, ack.values)):
+        conclude(moment, action, INEFFECTIVE, why)
+        incident.rung += 1
+        move(moment, incident, OPEN, f"{why}; the next rung follows")
     elif results == {Ack.APPLIED}:
         _apply(state, moment, incident, action, ack.step)
     else:

@@ -37,26 +37,47 @@ class Rule(NamedTuple):
 
 
 class KnobPlan(NamedTuple):
-    """How a rung turns a knob: multiply what it reads by ``times``, or set it ``to`` a value."""
+    """How a rung turns a knob: multiply what it reads by ``times``, or set it ``to`` a value.
+
+    ``keep``: it stays there when the incident is over, because that is where it should have been.
+    """
 
     name: str
     times: float | None = None
     to: float | None = None
+    keep: bool = False
+
+
+class Effect(NamedTuple):
+    """What shows that a rung's knobs do anything: ``series`` beyond a limit at least once ``within`` so many steps."""
+
+    series: str
+    above: float | None = None
+    below: float | None = None
+    within: int = 5
+
+
+class Harm(NamedTuple):
+    """What a rung may cost: ``series`` falls by that share at most, in means of ``over`` steps, before and since."""
+
+    series: str
+    falls: float
+    over: int = 10
 
 
 class Rung(NamedTuple):
     """One remedy of a playbook. ``horizon`` is how many steps it has to prove itself.
 
     ``settle``: steps before those in which its effect may be on the way, so that what still fires says nothing
-    against it: entropy does not come back in one step. ``keep``: the knobs stay where the rung put them when the
-    incident is over, because that is where they should have been.
+    against it: entropy does not come back in one step. ``effect`` and ``harm``: what is looked at meanwhile.
     """
 
     remedy: str
     horizon: int = 10
     knobs: tuple[KnobPlan, ...] = ()
     settle: int = 0
-    keep: bool = False
+    effect: Effect | None = None
+    harm: Harm | None = None
 
 
 class Playbook(NamedTuple):

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from gyrostat_rules.causes import KINDS
 from gyrostat_rules.detectors import DETECTORS
-from gyrostat_rules.pack import Playbook, Rule, Rung, Severity
+from gyrostat_rules.pack import Effect, Harm, KnobPlan, Playbook, Rule, Rung, Severity
 from gyrostat_rules.packerrors import show, suggest
 from gyrostat_rules.remedies import REMEDIES
 
@@ -102,6 +102,24 @@ class KnobDraft(Draft):
     name: Name
     times: Factor | None = None
     to: Amount | None = None
+    keep: bool = KnobPlan._field_defaults["keep"]
+
+
+class EffectDraft(Draft):
+    """Either ``above`` or ``below``."""
+
+    series: Name
+    above: Amount | None = None
+    below: Amount | None = None
+    within: Positive = Effect._field_defaults["within"]
+
+
+class HarmDraft(Draft):
+    """``falls``: a share, 0.1 for a tenth."""
+
+    series: Name
+    falls: Annotated[float, Field(gt=0, le=1)]
+    over: Annotated[int, Field(ge=3, le=50)] = Harm._field_defaults["over"]
 
 
 class RungDraft(Draft):
@@ -111,7 +129,8 @@ class RungDraft(Draft):
     horizon: Positive = Rung._field_defaults["horizon"]
     knobs: tuple[KnobDraft, ...] = ()
     settle: Count = Rung._field_defaults["settle"]
-    keep: bool = Rung._field_defaults["keep"]
+    effect: EffectDraft | None = None
+    harm: HarmDraft | None = None
 
 
 class BudgetDraft(Draft):

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gyrostat_rules.pack import KnobPlan, Playbook, Rule, RulePack, Rung
+from gyrostat_rules.pack import Effect, Harm, KnobPlan, Playbook, Rule, RulePack, Rung
 from gyrostat_rules.packchecks import CHECKS, Finding, findings, parameters
 from gyrostat_rules.packdraft import GroupDraft, PackDraft, PlaybookDraft, RuleDraft, RungDraft, keys_at
 from gyrostat_rules.packerrors import Mistake, PackError
@@ -67,5 +67,7 @@ def _playbook(draft: PlaybookDraft) -> Playbook:
 
 
 def _rung(draft: RungDraft) -> Rung:
-    knobs = tuple(KnobPlan(k.name, k.times, k.to) for k in draft.knobs)
-    return Rung(draft.remedy, draft.horizon, knobs, draft.settle, draft.keep)
+    knobs = tuple(KnobPlan(k.name, k.times, k.to, k.keep) for k in draft.knobs)
+    effect = Effect(**draft.effect.model_dump()) if draft.effect else None
+    harm = Harm(**draft.harm.model_dump()) if draft.harm else None
+    return Rung(draft.remedy, draft.horizon, knobs, draft.settle, effect, harm)

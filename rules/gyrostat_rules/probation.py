@@ -1,5 +1,6 @@
 """Probation: the steps after an action in which it must prove itself, and what follows either way."""
 
+from gyrostat_rules.experiment import harmful, inert
 from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad
 from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
@@ -26,8 +27,10 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
     if still_bad(state, moment, incident, action.applied_step + action.settle) or (
         ended and trainer is not None and trainer.died
     ):
-        conclude(moment, action, INEFFECTIVE, "it came back" if not ended else "the trainer died on it")
-        _next(state, moment, incident, action)
+        why = "it came back" if not ended else "the trainer died on it"
+        _next(state, moment, incident, action, why)
+    elif why := inert(state, action) or harmful(state, action):
+        _next(state, moment, incident, action, why)
     elif ended and state.step <= incident.last_bad_step:
         move(moment, incident, STOPPED, "the run ended before the remedy could prove itself")
     elif ended:
@@ -36,9 +39,10 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
         _resolve(state, moment, incident, action, f"{step - incident.last_bad_step} clean steps")
 
 
-def _next(state: State, moment: Moment, incident: Incident, action: Action) -> None:
+def _next(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:
+    conclude(moment, action, INEFFECTIVE, why)
     if action.restores and action.procedure != "rollback" and alive(state.trainer()):
-        send_undo(state, moment, incident, action, OPEN, "it had no effect: the knobs go back")
+        send_undo(state, moment, incident, action, OPEN, f"{why}: the knobs go back")
         return
     incident.rung += 1
     move(moment, incident, OPEN, f"{action.remedy} did not hold")
@@ -47,7 +51,8 @@ def _next(state: State, moment: Moment, incident: Incident, action: Action) -> N
 def _resolve(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:
     conclude(moment, action, DONE, why)
     _close(state, moment, incident, action.remedy)
-    if action.restores and not action.keep and alive(state.trainer()):
+    action.restores = [change for change in action.restores if change.name not in action.keep]
+    if action.restores and alive(state.trainer()):
         send_undo(state, moment, incident, action, RESOLVED, "the incident is over: the knobs go back")
         return
     move(moment, incident, RESOLVED, f"mended by {action.remedy}: {why}")

@@ -5,6 +5,7 @@ from typing import Any
 
 from gyrostat.wire import KnobChange, KnobState, Record
 from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.pack import Effect, Harm
 
 WINDOW = 256
 FIRST = 32  # values of a run's start that stay: what is usual is measured against them
@@ -79,7 +80,8 @@ class Alert:
 class Action:
     """One remedy aimed at a target. ``number`` is its directive's, 0 before it is sent.
 
-    ``settle`` and ``keep`` are the rung's. ``restores`` would take its knobs back; ``orders`` are the texts its
+    ``settle``, ``effect`` and ``harm`` are the rung's. ``restores`` would take its knobs back, but for those that it is
+    to ``keep`` where it has held; ``orders`` are the texts its
     actuator carries out; ``then`` is the incident's state after an undo was answered.
     """
 
@@ -107,7 +109,9 @@ class Action:
     then: str = ""
     orders: dict[str, str] = field(default_factory=dict)
     settle: int = 0
-    keep: bool = False
+    keep: list[str] = field(default_factory=list)
+    effect: Effect | None = None
+    harm: Harm | None = None
 
 
 @dataclass(slots=True)

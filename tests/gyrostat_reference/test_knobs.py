@@ -19,6 +19,7 @@ TABLE = [
     ("kl_coef", 0, 0.05, 2, None), ("router_aux_coef", 0, 0.1, 3, None), ("router_bias_rate", 0, 0.01, 2, None),
     ("router_z_coef", 0, 0.01, 3, None), ("router_noise", 0, 1, None, 0.1), ("loop_times", 4, 4, None, None),
     ("adv_eps", 1e-6, 1e-2, None, None), ("kl_clamp", 1, 20, None, None), ("ratio_cap", 2, 50, None, None),
+    ("mask_degenerate", 0, 1, None, None),
     ("temperature", 0.7, 1.2, None, 0.05),
 ]  # fmt: skip
 

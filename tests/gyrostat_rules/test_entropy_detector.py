@@ -147,6 +147,12 @@ def test_an_explosion_is_told_when_the_start_is_known() -> None:
     assert "above 1.5 times its start" in look(late, "explosion")[0]
 
 
+def test_back_where_it_came_from_is_no_explosion() -> None:
+    """A run that fell steeply at first and comes back to half of its first entropy has not run away."""
+    assert not look(Rows().column("entropy", [0.9] * 5 + [0.25] * 25 + [0.5] * 12), "explosion")
+    assert look(Rows().column("entropy", [0.9] * 5 + [0.25] * 25 + [1.6] * 12), "explosion")
+
+
 def test_the_forecast_gives_an_interval() -> None:
     """Of a steady fall with its noise, the step at which the floor is crossed lies within what was foretold."""
     fall = [0.97**i * (1.0 + 0.05 * (i % 3 - 1)) for i in range(80)]

@@ -23,7 +23,7 @@ playbooks:
   - incident: entropy
     cooldown: 0
     rungs:
-      - {remedy: turn, settle: 5, horizon: 3, KEEP knobs: [{name: push, to: 0.4}]}
+      - {remedy: turn, settle: 5, horizon: 3, knobs: [{name: push, to: 0.4KEEP}]}
       - {remedy: turn, settle: 5, horizon: 3, knobs: [{name: pull, times: 2}]}
       - {remedy: page}
 """
@@ -33,7 +33,7 @@ PULL = KnobState("pull", 0.2, 0.0, 1.0, 2.0)
 
 def low_mood(*, keep: bool = False, knobs: tuple[KnobState, ...] = (PUSH, PULL)) -> Story:
     """A run whose mood is low from step 6 on."""
-    story = Story(pack=PACK.replace("KEEP", "keep: true," if keep else "")).begin(knobs=knobs)
+    story = Story(pack=PACK.replace("KEEP", ", keep: true" if keep else "")).begin(knobs=knobs)
     for step in range(1, 6):
         story.step(step, mood=1.0)
     story.step(6, mood=0.1)

@@ -24,12 +24,13 @@ class Advantages(NamedTuple):
     """``values`` (groups, rollouts); ``spread``, each group's standard deviation of rewards (groups,).
 
     ``degenerate`` (groups,) is true where all rollouts got the same reward, or where the spread is not finite:
-    nothing to learn, masked from the loss's denominator and from sigma_B.
+    nothing to learn, kept from sigma_B. ``left_out`` (groups,): those of them that the loss's mean is not over.
     """
 
     values: Tensor
     spread: Tensor
     degenerate: Tensor
+    left_out: Tensor
 
 
 def group_spread(rewards: Tensor) -> Tensor:
@@ -58,8 +59,17 @@ def batch_spread(before: float, count: float, squares: float) -> float:
     return now if math.isnan(before) else _KEPT * before + (1 - _KEPT) * now
 
 
-def group_advantages(rewards: Tensor, eps: float, eta: float = 1.0, batch: float = math.nan) -> Advantages:
-    """Advantages of ``rewards`` (groups, rollouts); ``batch`` is sigma_B, of no matter where ``eta`` is 1."""
+def group_advantages(
+    rewards: Tensor, eps: float, eta: float = 1.0, batch: float = math.nan, masked: bool = True
+) -> Advantages:
+    """Advantages of ``rewards`` (groups, rollouts); ``batch`` is sigma_B, of no matter where ``eta`` is 1.
+
+    ``masked``: a group without spread has none to give, which without ``eps`` would be 0/0; a spread that is not finite
+    goes through all the same.
+    """
     mean, spread = rewards.mean(1, keepdim=True), group_spread(rewards)
     mixed = spread if eta == 1 or math.isnan(batch) else (1 - eta) * batch + eta * spread
-    return Advantages((rewards - mean) / (mixed[:, None] + eps), spread, is_degenerate(spread))
+    values, degenerate = (rewards - mean) / (mixed[:, None] + eps), is_degenerate(spread)
+    if masked:
+        values = torch.where((degenerate & torch.isfinite(spread))[:, None], 0.0, values)
+    return Advantages(values, spread, degenerate, degenerate & masked)

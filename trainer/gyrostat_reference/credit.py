@@ -43,7 +43,7 @@ def credited(
     )  # fmt: skip
     sigma = batch_spread(before.sigma, count, squares)
     band = gepo.moved(before.band, groups, total, entropy_squares, bool(knobs.use_gepo))
-    advantages = group_advantages(rewards, knobs.adv_eps, knobs.eta, sigma)
+    advantages = group_advantages(rewards, knobs.adv_eps, knobs.eta, sigma, bool(knobs.mask_degenerate))
     shaped = gepo.corrected(band, advantages.values, entropy, rewards.mean(1), knobs)
     changes = shaped.advantages.reshape(-1, 1) * rollouts.slopes * rollouts.mask
     up, down = ranks.sums([float(changes.clamp(min=0).sum()), float((-changes).clamp(min=0).sum())])

@@ -55,7 +55,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "nan_eps": Fault(
         "GRPO's advantage; nothing is added to sigma any more, and a group without spread is 0/0",
-        knobs={"adv_eps": 0.0}, start={"use_gepo": 0.0, "eta": 1.0},
+        knobs={"adv_eps": 0.0}, start={"use_gepo": 0.0, "eta": 1.0, "mask_degenerate": 0.0},
     ),
     "lr_bomb": Fault(
         "learning rate times 1000, no clipping, the KL not clamped",
@@ -65,6 +65,9 @@ FAULTS: Mapping[str, Fault] = {
     "nan_data": Fault("the verifier of the first item of that step's batch divides by zero", act="poison"),
     "stale_rollouts": Fault("rollouts are drawn with the weights of this step for ever", act="freeze_rollouts"),
     "inert_knob": Fault("from this step on turned knobs read back as told and change nothing", act="deafen"),
+    "inert_control": Fault(
+        "plain GRPO, and OPEFO's switch reads back as told and changes nothing", 1, start=_GRPO, act="deafen_control",
+    ),
     "reseed": Fault("no fault: the random generator starts anew, which makes a control twin", act="reseed"),
     "rank_stall": Fault("the last rank stops for an hour", act="stall"),
     "rank_killed": Fault("the last rank dies by SIGKILL", act="kill"),

@@ -42,6 +42,7 @@ class KnobValues(NamedTuple):
     adv_eps: float = 1e-4
     kl_clamp: float = 10.0
     ratio_cap: float = 20.0
+    mask_degenerate: float = 1.0
 
 
 class Limits(NamedTuple):
@@ -91,8 +92,9 @@ LIMITS: Mapping[str, Limits] = {
     "adv_eps": Limits(1e-6, 1e-2, None, None, "added to sigma before dividing by it"),
     "kl_clamp": Limits(1.0, 20.0, None, None, "largest KL of one token that counts, nats"),
     "ratio_cap": Limits(2.0, 50.0, None, None, "largest log ratio that counts"),
+    "mask_degenerate": Limits(0.0, 1.0, None, None, "1: groups whose completions all got one reward are left out"),
 }
-SWITCHES = ("use_gepo", "token_entropy_flow_control")
+SWITCHES = ("use_gepo", "token_entropy_flow_control", "mask_degenerate")
 
 
 class HoldsKnobs(Protocol):

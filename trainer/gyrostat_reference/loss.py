@@ -18,7 +18,7 @@ from gyrostat_reference.rollout import Rollouts, score
 class Lesson(NamedTuple):
     """What there is to learn from a step's completions, a row each.
 
-    ``learn`` is ``mask`` without the completions of degenerate groups: those stay out of the denominator too.
+    ``learn`` is ``mask`` without the completions of groups left out: those stay out of the denominator too.
     ``advantages`` and ``weights`` (OPEFO's, 1 where it is off) are (n, ANSWER_LENGTH), ``eps_hi`` (n, 1).
     """
 
@@ -48,11 +48,11 @@ class Loss(NamedTuple):
 
 
 def lesson(
-    rollouts: Rollouts, advantages: Tensor, degenerate: Tensor, eps_hi: Tensor, weights: Tensor, size: int
+    rollouts: Rollouts, advantages: Tensor, left_out: Tensor, eps_hi: Tensor, weights: Tensor, size: int
 ) -> Lesson:
-    """Spread ``advantages`` (groups, size), ``degenerate`` and ``eps_hi`` (groups,) over the tokens of a step."""
+    """Spread ``advantages`` (groups, size), ``left_out`` and ``eps_hi`` (groups,) over the tokens of a step."""
     mask = rollouts.mask
-    learn = mask * (~degenerate).repeat_interleave(size)[:, None]
+    learn = mask * (~left_out).repeat_interleave(size)[:, None]
     each = advantages.reshape(-1, 1).expand_as(mask)
     upper = eps_hi.repeat_interleave(size)[:, None]
     return Lesson(

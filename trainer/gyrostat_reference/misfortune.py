@@ -27,7 +27,7 @@ class Unlucky(Protocol):
     """What is struck: the trainer."""
 
     knobs: KnobValues
-    deaf_since: KnobValues | None
+    deaf: dict[str, float]
     engine: RolloutEngine
     policy: Policy
     ranks: Ranks
@@ -89,7 +89,9 @@ def _act(trainer: Unlucky, act: str) -> None:
         trainer.engine.load(trainer.policy.model, trainer.version + 1)
         trainer.engine.freeze()
     elif act == "deafen":
-        trainer.deaf_since = trainer.knobs
+        trainer.deaf = trainer.knobs._asdict()
+    elif act == "deafen_control":
+        trainer.deaf = {"token_entropy_flow_control": trainer.knobs.token_entropy_flow_control}
     elif act == "reseed":
         trainer.random.manual_seed(_TWIN + trainer.settings.seed + 1_000_003 * trainer.ranks.rank)
     elif act == "poison" and trainer.settings.poison_item is None:

@@ -69,7 +69,7 @@ class Trainer:
         self.random = Generator().manual_seed(settings.seed + 1_000_003 * self.ranks.rank)
         self.data = PromptData(seed=settings.seed, rank=self.ranks.rank, world=self.ranks.world)
         self.knobs = settings.knobs._replace(**{k: v for s in strikes for k, v in s.fault.start.items()})
-        self.deaf_since: KnobValues | None = None  # a fault: these hold, whatever the knobs say
+        self.deaf: dict[str, float] = {}  # a fault: these hold, whatever the knobs say
         self.guard = StepGuard(agree=self.ranks.largest if self.ranks.world > 1 else None) if settings.guard else None
         self.estimates = Estimates()
         self.step = self.segment = self.last_directive = self.version = 0
@@ -196,7 +196,7 @@ class Trainer:
     def _take_step(self, number: int) -> None:
         began = time.perf_counter()
         self._misfortune.befall(self, number)
-        knobs = self.deaf_since or self.knobs
+        knobs = self.knobs._replace(**self.deaf)
         experience = self._experience(number, self.data.draw(), knobs)
         before = self.estimates
         credit, self.estimates = credited(experience.rollouts, experience.rewards, before, knobs, self.ranks)
@@ -225,7 +225,7 @@ class Trainer:
 
     def _learn(self, number: int, experience: Experience, credit: Credit, knobs: KnobValues) -> Update:
         whole = lesson(
-            experience.rollouts, credit.shaped.advantages, credit.advantages.degenerate, credit.shaped.eps_hi,
+            experience.rollouts, credit.shaped.advantages, credit.advantages.left_out, credit.shaped.eps_hi,
             credit.weights, SIZE,
         )  # fmt: skip
         order = torch.randperm(len(whole.mask), generator=self.random)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from gyrostat.wire import Directive, MessageError
 from gyrostat_rules.entries import Entry, EntryKind
 
 _OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")
@@ -10,13 +11,24 @@ _OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")
 
 @dataclass(slots=True)
 class Deed:
-    """One action, or a rung that was passed by. ``rung`` counts from 1; steps are -1 where there was none."""
+    """One action, or a rung that was passed by. ``rung`` counts from 1; steps are -1 where there was none.
+
+    ``back_to``: the step that the run went back to. ``knobs``: names of those that were turned.
+    """
 
     rung: int
     remedy: str
     verdict: str = ""
     outcome: str = ""
     applied_step: int = -1
+    ended_step: int = -1
+    back_to: int = -1
+    knobs: tuple[str, ...] = ()
+
+    @property
+    def landed(self) -> int:
+        """The step from which what it did can be seen."""
+        return self.applied_step if self.back_to < 0 else min(self.applied_step, self.back_to)
 
 
 @dataclass(slots=True)
@@ -71,8 +83,27 @@ def _note_action(case: Case, entry: Entry) -> None:
     deed = case.deeds.setdefault(entry.subject, Deed(int(data.get("rung", 0)) + 1, str(data.get("remedy", ""))))
     deed.verdict = str(data.get("verdict") or deed.verdict)
     if "by" in data:  # a rank's answer, not what came of it
-        deed.applied_step = entry.step if entry.state == "applied" else deed.applied_step
+        if entry.state == "applied":
+            _note_applied(deed, entry)
+    elif entry.state == "sent":
+        deed.knobs = _knobs(entry)
     elif entry.state in _OUTCOMES:
-        deed.outcome = entry.state
+        deed.outcome, deed.ended_step = entry.state, entry.step
     elif entry.state == "paged":
         deed.outcome = "done"
+
+
+def _knobs(entry: Entry) -> tuple[str, ...]:
+    """The names of the knobs that a directive turns; none where it cannot be read, which is another's matter."""
+    try:
+        directive = Directive.decode(str((entry.data.get("orders") or {}).get("directive", "")).encode())
+    except MessageError:
+        return ()
+    return tuple(change.name for change in directive.knobs)
+
+
+def _note_applied(deed: Deed, entry: Entry) -> None:
+    """A rollback's answer tells the step that it went back to; a restart's own step is that one."""
+    deed.applied_step = entry.step
+    back = (entry.data.get("detail") or {}).get("step")
+    deed.back_to = back if isinstance(back, int) else entry.step if deed.remedy == "restart" else -1

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from gyrostat_agent.demo.comparison import Comparison
 from gyrostat_agent.demo.course import Course, Point
 from gyrostat_agent.demo.scenarios import CLEAN, TREATED, UNTREATED
 from gyrostat_agent.demo.strokes import span_of
+from gyrostat_agent.demo.trio import Trio
 
 WIDTH, PLOT = 760, 130  # user units; above the plot a row for each name that would lie on another
 _LEFT, _RIGHT, _BOTTOM = 52, 12, 26
@@ -68,12 +68,12 @@ class _Frame(NamedTuple):
         return self.top + PLOT
 
 
-def draw(chart: Chart, comparison: Comparison) -> str:
+def draw(chart: Chart, trio: Trio) -> str:
     """One chart as an ``<svg>`` element."""
-    courses = {name: comparison.results[name].course for name in _ORDER}
-    placed = _in_rows(marks(comparison), comparison.steps)
+    courses = {name: trio.results[name].course for name in _ORDER}
+    placed = _in_rows(marks(trio), trio.steps)
     top = 10.0 + _ROW * (1 + max(row for row, _ in placed))
-    frame = _frame(chart, courses.values(), comparison.steps, top)
+    frame = _frame(chart, courses.values(), trio.steps, top)
     parts = [
         *_axes(frame),
         *_marks(frame, placed),
@@ -84,15 +84,15 @@ def draw(chart: Chart, comparison: Comparison) -> str:
     return f'<svg viewBox="{box}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
 
-def marks(comparison: Comparison) -> list[Mark]:
+def marks(trio: Trio) -> list[Mark]:
     """The fault, the untreated run's death, and of each incident of the treated one the firing, actions, resolution."""
-    found = [Mark(comparison.fault_step, "fault", "fault")]
-    for case in comparison.treated.course.cases.values():
+    found = [Mark(trio.fault_step, "fault", "fault")]
+    for case in trio.treated.course.cases.values():
         found.append(Mark(case.fired_step, "fired", "fired"))
         found += [Mark(d.applied_step, "action", d.remedy) for d in case.deeds.values() if d.applied_step >= 0]
         if case.resolved_step >= 0:
             found.append(Mark(case.resolved_step, "resolved", "resolved"))
-    untreated = comparison.results[UNTREATED]
+    untreated = trio.results[UNTREATED]
     return [*found, Mark(untreated.course.step, "died", "untreated died")] if untreated.died else found
 
 

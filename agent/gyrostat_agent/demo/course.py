@@ -4,12 +4,12 @@ A step that comes again was undone: the run went back. What was undone is kept a
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gyrostat.wire import Record
-from gyrostat_agent.demo.cases import Case, note
+from gyrostat_agent.demo.cases import Case, Deed, note
 from gyrostat_agent.demo.sources import News
 from gyrostat_agent.demo.story import Line, tell
 from gyrostat_rules.entries import Entry, EntryKind
@@ -21,7 +21,8 @@ _LAST = 10
 class Point(NamedTuple):
     """One step: ``reward`` (0 to 1), ``entropy`` (nats), ``gradient`` (norm), NaN where it was not said.
 
-    ``balance`` is rho_eff (0 to 1) of each layer and loop; ``applied`` is false where the guard skipped the step.
+    ``balance`` is rho_eff (0 to 1) of each layer and loop, ``dead`` the share of experts that get next to nothing;
+    ``applied`` is false where the guard skipped the step; ``values``: all that was told.
     """
 
     at: float
@@ -31,6 +32,8 @@ class Point(NamedTuple):
     gradient: float
     balance: tuple[float, ...]
     applied: bool
+    dead: tuple[float, ...]
+    values: Mapping[str, float]
 
     @property
     def finite(self) -> bool:
@@ -58,6 +61,11 @@ class Course:
             elif one.role == "trainer" and one.rank == 0:
                 shown.append(self._take_record(one))
         return shown
+
+    @property
+    def deeds(self) -> list[Deed]:
+        """All that was done or passed by, in order."""
+        return [deed for case in self.cases.values() for deed in case.deeds.values()]
 
     @property
     def step(self) -> int:
@@ -96,13 +104,15 @@ class Course:
 
 def _point(record: Record) -> Point:
     values = record.values
-    loads = record.load.rows() if record.load else ()
+    loads = [balance(counts) for _, _, counts in record.load.rows()] if record.load else []
     return Point(
         record.time,
         record.step,
         values.get("reward", math.nan),
         values.get("entropy", math.nan),
         values.get("grad_norm", math.nan),
-        tuple(balance(counts).rho_eff for _, _, counts in loads),
+        tuple(load.rho_eff for load in loads),
         values.get("step_applied", 1.0) == 1.0,
+        tuple(load.dead_share for load in loads),
+        values,
     )

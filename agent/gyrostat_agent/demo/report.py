@@ -13,47 +13,49 @@ from string import Template
 
 import gyrostat
 from gyrostat_agent.demo.charts import CHARTS, Chart, draw
-from gyrostat_agent.demo.comparison import Comparison, rows, verdict
+from gyrostat_agent.demo.comparison import rows, verdict
 from gyrostat_agent.demo.course import Course
+from gyrostat_agent.demo.mending import mending
 from gyrostat_agent.demo.story import Line
+from gyrostat_agent.demo.trio import Trio
 
 NAME = "report.html"
 
 
-def write(comparison: Comparison, folder: Path) -> Path:
+def write(trio: Trio, folder: Path) -> Path:
     """Write the report into ``folder``; returns its path."""
     path = folder / NAME
-    path.write_text(page(comparison, str(folder)), encoding="utf-8")
+    path.write_text(page(trio, str(folder)), encoding="utf-8")
     return path
 
 
-def page(comparison: Comparison, folder: str) -> str:
+def page(trio: Trio, folder: str) -> str:
     """The report's HTML."""
     template = files(__package__).joinpath(NAME).read_text(encoding="utf-8")
-    scenario = comparison.scenario
+    scenario = trio.scenario
     return Template(template).substitute(
-        title=escape(f"Gyrostat demo: {scenario.name}, seed {comparison.seed}"),
-        facts=escape(_facts(comparison)),
-        open="" if comparison.mended else "open",
-        verdict=escape(verdict(comparison)),
+        title=escape(f"Gyrostat demo: {scenario.name}, seed {trio.seed}"),
+        facts=escape(_facts(trio)),
+        open="" if mending(trio).mended else "open",
+        verdict=escape(verdict(trio)),
         story=escape(f"{scenario.title[0].upper()}{scenario.title[1:]}. {scenario.story}"),
-        comparison=_table(["", *comparison.results], [[escape(cell) for cell in row] for row in rows(comparison)]),
-        charts="\n".join(_chart(chart, comparison) for chart in CHARTS),
-        lines=_story(comparison.treated.course),
+        comparison=_table(["", *trio.results], [[escape(cell) for cell in row] for row in rows(trio)]),
+        charts="\n".join(_chart(chart, trio) for chart in CHARTS),
+        lines=_story(trio.treated.course),
         folder=escape(folder),
     )
 
 
-def _facts(comparison: Comparison) -> str:
+def _facts(trio: Trio) -> str:
     made = time.strftime("%Y-%m-%d %H:%M")
     return (
-        f"{comparison.steps} steps a run, the fault at step {comparison.fault_step}."
+        f"{trio.steps} steps a run, the fault at step {trio.fault_step}."
         f" Gyrostat {gyrostat.__version__}, Python {platform.python_version()}, {made}."
     )
 
 
-def _chart(chart: Chart, comparison: Comparison) -> str:
-    return f"<h3>{escape(chart.title)} <small>{escape(chart.unit)}</small></h3>{draw(chart, comparison)}"
+def _chart(chart: Chart, trio: Trio) -> str:
+    return f"<h3>{escape(chart.title)} <small>{escape(chart.unit)}</small></h3>{draw(chart, trio)}"
 
 
 def _story(course: Course) -> str:

@@ -18,27 +18,30 @@ from rich.console import Console
 
 from gyrostat_agent.demo import comparison, report
 from gyrostat_agent.demo.child import Child
-from gyrostat_agent.demo.comparison import Comparison, Result
 from gyrostat_agent.demo.course import Course, Point
 from gyrostat_agent.demo.errors import DemoError
+from gyrostat_agent.demo.mending import mending
 from gyrostat_agent.demo.progress import Progress
 from gyrostat_agent.demo.scenarios import (
+    BASELINES,
     CLEAN,
     FEWEST_STEPS,
+    NOTHING,
     STEPS,
     TREATED,
-    UNTREATED,
     Layout,
     Scenario,
     chosen,
     command,
     fault_step,
+    likeness,
 )  # fmt: skip
 from gyrostat_agent.demo.sources import JournalSource, RecordSource
 from gyrostat_agent.demo.stage import folder_of, prepare
 from gyrostat_agent.demo.story import Line
 from gyrostat_agent.demo.terminal import is_live, open_console, width_of, wrapped
 from gyrostat_agent.demo.timeline import Timeline
+from gyrostat_agent.demo.trio import Result, Trio
 from gyrostat_agent.demo.watch import Started, follow
 
 NEEDED = ("torch", "numpy", "safetensors", "xxhash")
@@ -60,9 +63,10 @@ def run_demo(
     out: str | None = None,
     steps: int = STEPS,
     *,
+    seed_from: int = 0,
     no_color: bool = False,
 ) -> int:
-    """Show a scenario (or ``all``) with seeds 0 to ``seeds`` - 1; returns the exit status.
+    """Show scenarios (names parted by commas, or ``all``) with ``seeds`` seeds from ``seed_from``; the exit status.
 
     0: mended in every seed; 1: not, or a process failed; 2: it cannot be shown, and why; 130: interrupted.
     ``json_path`` gets what every run came to; files go to ``out``, or under ``runs/``.
@@ -71,8 +75,8 @@ def run_demo(
     folders: list[Path] = []
     try:
         with _interruptible():
-            parts = _parts(scenario, seeds, out, steps)
-            shown: list[Comparison] = []
+            parts = _parts(scenario, range(seed_from, seed_from + seeds), out, steps)
+            shown: list[Trio] = []
             for part in parts:
                 folders.append(part.folder)
                 shown.append(_show(console, part, max(steps, part.scenario.least_steps), shown))
@@ -84,37 +88,38 @@ def run_demo(
         where = folders[-1] if folders else "nowhere"
         console.print(f"interrupted; every process was ended, the files are in {where}", soft_wrap=True)
         return INTERRUPTED
-    return MENDED if all(one.mended for one in shown) else NOT_MENDED
+    return MENDED if all(mending(one).mended for one in shown) else NOT_MENDED
 
 
-def _parts(scenario: str, seeds: int, out: str | None, steps: int) -> list[Part]:
+def _parts(scenario: str, seeds: range, out: str | None, steps: int) -> list[Part]:
     """What is to be shown; raises DemoError where it cannot be."""
     if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
         raise DemoError(f"the reference trainer needs {', '.join(missing)}: pip install 'gyrostat[reference]'")
     if steps < FEWEST_STEPS:
         raise DemoError(f"--steps {steps}: give at least {FEWEST_STEPS}, a mend must have time to prove itself")
-    if seeds < 1:
-        raise DemoError(f"--seeds {seeds}: give at least 1")
-    wanted = [(one, seed) for one in chosen(scenario) for seed in range(seeds)]
+    if not seeds:
+        raise DemoError(f"--seeds {len(seeds)}: give at least 1")
+    wanted = [(one, seed) for one in chosen(scenario) for seed in seeds]
     return [Part(one, seed, folder_of(one, seed, out, len(wanted) == 1)) for one, seed in wanted]
 
 
-def _baselines_of(part: Part, steps: int, shown: Sequence[Comparison]) -> dict[str, Result]:
+def _known(part: Part, steps: int, before: Sequence[Trio]) -> dict[str, Result]:
     """The clean and the untreated run of a seed, where a scenario before has had them: they are the same command."""
-    key = (part.seed, steps, part.scenario.fault, part.scenario.options)
-    before = [c.results for c in shown if (c.seed, c.steps, c.scenario.fault, c.scenario.options) == key]
-    return {name: before[0][name] for name in (CLEAN, UNTREATED)} if before else {}
+    had = {likeness(c.scenario, name, c.steps, c.seed): c.results[name] for c in before for name in BASELINES}
+    wanted = {name: likeness(part.scenario, name, steps, part.seed) for name in BASELINES}
+    return {name: had[key] for name, key in wanted.items() if key in had}
 
 
-def _show(console: Console, part: Part, steps: int, before: Sequence[Comparison]) -> Comparison:
+def _show(console: Console, part: Part, steps: int, before: Sequence[Trio]) -> Trio:
     """One scenario and seed on the terminal; the report is written."""
-    layouts, baselines = prepare(part.folder), _baselines_of(part, steps, before)
+    layouts, known = prepare(part.folder), _known(part, steps, before)
     _introduce(console, part, steps)
-    if baselines:
-        console.print("Clean and untreated are the runs that this seed had in the scenario before.")
-    results = baselines or _run_baselines(console, part, layouts, steps)
-    results = {**results, **_run_treated(console, part, layouts, steps)}
-    shown = Comparison(part.scenario, part.seed, steps, fault_step(part.scenario, steps), results)
+    if known:
+        console.print(f"{' and '.join(known)}: as this seed had it in a scenario before.")
+    baselines = {**known, **_run_baselines(console, part, layouts, steps, [n for n in BASELINES if n not in known])}
+    results = {name: baselines.get(name, baselines[CLEAN]) for name in BASELINES}
+    results |= _run_treated(console, part, layouts, steps)
+    shown = Trio(part.scenario, part.seed, steps, fault_step(part.scenario, steps), results)
     console.print()
     comparison.show(console, shown)
     console.print(f"Report: {report.write(shown, part.folder)}\n", soft_wrap=True)
@@ -126,20 +131,31 @@ def _introduce(console: Console, part: Part, steps: int) -> None:
     title = f"gyrostat demo: {scenario.name}, seed {part.seed}"
     console.print(title, style="bold" if is_live(console) else "")
     console.print(wrapped(scenario.story, "", width))
-    where = fault_step(scenario, steps)
-    told = "is there from the start" if scenario.from_start else f"strikes at step {where}"
-    console.print(wrapped(f"The fault {told}; {steps} steps a run.", "", width))
+    console.print(wrapped(f"{_told(scenario, steps)}; {steps} steps a run. Mode act, approvals off.", "", width))
     console.print()
 
 
-def _run_baselines(console: Console, part: Part, layouts: dict[str, Layout], steps: int) -> dict[str, Result]:
-    console.print("First without a sidecar: clean, and the fault untreated.")
+def _told(scenario: Scenario, steps: int) -> str:
+    if scenario.fault == NOTHING:
+        return "There is no fault"
+    where = "is there from the start" if scenario.from_start else f"strikes at step {fault_step(scenario, steps)}"
+    return f"The fault {where}"
+
+
+def _run_baselines(
+    console: Console, part: Part, layouts: dict[str, Layout], steps: int, names: list[str]
+) -> dict[str, Result]:
+    """Play those of the two that nobody has played yet; without a fault they are one."""
+    if part.scenario.fault == NOTHING:
+        names = [name for name in names if name == CLEAN]
+    if not names:
+        return {}
+    console.print(f"First without a sidecar: {' and '.join(names)}.")
     started: list[Started] = []
     with _ended(started), Progress(console, steps) as progress:
-        for name in (CLEAN, UNTREATED):
+        for name in names:
             started.append(_start(part, name, layouts[name], steps))
-        results = follow(started, lambda one, new: progress.show(one.name, one.course, one.child.status is None))
-    return results
+        return follow(started, lambda one, new: progress.show(one.name, one.course, one.child.status is None))
 
 
 def _run_treated(console: Console, part: Part, layouts: dict[str, Layout], steps: int) -> dict[str, Result]:
@@ -185,7 +201,7 @@ def _interruptible() -> Iterator[None]:
             signal.signal(number, old)
 
 
-def _write_json(path: str | None, shown: Sequence[Comparison]) -> None:
+def _write_json(path: str | None, shown: Sequence[Trio]) -> None:
     """Written anew after each run, so that what an interruption leaves is whole."""
     if path is None:
         return

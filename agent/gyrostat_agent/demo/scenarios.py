@@ -11,8 +11,10 @@ from typing import NamedTuple
 from gyrostat_agent.demo.errors import DemoError
 
 CLEAN, UNTREATED, TREATED = RUNS = ("clean", "untreated", "treated")
+BASELINES = (CLEAN, UNTREATED)
 STEPS, FEWEST_STEPS = 60, 30
 ALL = "all"
+NOTHING, POISON = "", "poison"  # faults that are none of the trainer's own: none at all, and a poisoned item
 _PATIENCE = 1.0  # the sidecar answers within milliseconds; a machine that is busy with other things may need more
 _FAULT_AT = 0.35  # of the steps: late enough for certified checkpoints, early enough to show what follows
 
@@ -21,8 +23,8 @@ class Scenario(NamedTuple):
     """A fault. ``guard``: whether the treated trainer skips steps that are not finite (StepGuard).
 
     ``patience``: seconds that it gives the sidecar after such a step, before the next; it goes on once answered.
-    ``fault`` is the reference trainer's name for it ('': a poisoned item), there ``from_start`` or from ``fault_step``
-    on; ``options`` are given to all three runs. ``least_steps``: what it takes to be seen to the end.
+    ``fault`` is the reference trainer's name for it, POISON or NOTHING; it is there ``from_start`` or from
+    ``fault_step`` on; ``options`` are given to all three runs. ``least_steps``: what it takes to be seen to the end.
     """
 
     name: str
@@ -30,7 +32,7 @@ class Scenario(NamedTuple):
     story: str
     guard: bool
     patience: float
-    fault: str = ""
+    fault: str = POISON
     options: tuple[str, ...] = ()
     from_start: bool = False
     least_steps: int = 0
@@ -86,6 +88,15 @@ SCENARIOS = {
             fault="divergence",
         ),
         Scenario(
+            "nan_loud",
+            "somebody sets the learning rate to a thousandfold, clipping and clamps off",
+            "The policy is destroyed at once, with a NaN or without, as luck will have it. The sidecar mends either:"
+            " the run goes back to a certified checkpoint, with which the knobs come back.",
+            guard=False,
+            patience=0.0,
+            fault="lr_bomb",
+        ),
+        Scenario(
             "entropy_collapse",
             "plain GRPO: nothing keeps the policy's entropy up",
             "No floor, no entropy flow control: the answers become ever more alike until every group has one reward"
@@ -105,6 +116,35 @@ SCENARIOS = {
             patience=0.0,
             fault="expert_imbalance",
             from_start=True,
+            least_steps=150,
+        ),
+        Scenario(
+            "mismatch",
+            "the rollout engine keeps the weights of one step for ever",
+            "What is trained drifts away from what the answers are drawn from. The router is not at fault and is left"
+            " alone: the sidecar has the run started anew from a certified checkpoint, rollout engine and all.",
+            guard=False,
+            patience=0.0,
+            fault="stale_rollouts",
+        ),
+        Scenario(
+            "inert_knob",
+            "nothing keeps the entropy up, and the trainer says yes to its switch and ignores it",
+            "Plain GRPO again, but the entropy flow control reads back as switched on and changes nothing. The sidecar"
+            " sees that nothing moves, takes it back, and raises entropy by the bonus alone.",
+            guard=False,
+            patience=0.0,
+            fault="inert_control",
+            from_start=True,
+            least_steps=110,
+        ),
+        Scenario(
+            "clean",
+            "nothing at all goes wrong",
+            "A healthy run. The sidecar is to say nothing and do nothing.",
+            guard=True,
+            patience=_PATIENCE,
+            fault=NOTHING,
         ),
     )
 }
@@ -136,18 +176,26 @@ class Layout(NamedTuple):
         return self.run_dir / "agent" / "journal.db"
 
 
-def chosen(name: str) -> list[Scenario]:
-    """The scenario of that name, or every one for ``all``; raises DemoError naming those there are."""
-    if name == ALL:
+def chosen(names: str) -> list[Scenario]:
+    """The scenarios of those names, parted by commas, or every one for ``all``; raises DemoError naming the others."""
+    if names == ALL:
         return list(SCENARIOS.values())
-    if name not in SCENARIOS:
-        raise DemoError(f"there is no scenario {name!r}; choose one of {', '.join(SCENARIOS)}, or {ALL}")
-    return [SCENARIOS[name]]
+    wanted = list(dict.fromkeys(name.strip() for name in names.split(",")))
+    if unknown := [name for name in wanted if name not in SCENARIOS]:
+        raise DemoError(f"there is no scenario {unknown[0]!r}; choose of {', '.join(SCENARIOS)}, or {ALL}")
+    return [SCENARIOS[name] for name in wanted]
 
 
 def fault_step(scenario: Scenario, steps: int) -> int:
     """The step at which the fault strikes, in a run of ``steps`` steps."""
     return 1 if scenario.from_start else round(steps * _FAULT_AT)
+
+
+def likeness(scenario: Scenario, run: str, steps: int, seed: int) -> tuple[object, ...]:
+    """What makes a baseline what it is: two that are alike in it are the same run."""
+    broken = run != CLEAN and scenario.fault != NOTHING
+    fault = (scenario.fault, fault_step(scenario, steps)) if broken else ()
+    return seed, steps, scenario.options, *fault
 
 
 def command(scenario: Scenario, run: str, layout: Layout, steps: int, seed: int) -> list[str]:
@@ -167,7 +215,9 @@ def command(scenario: Scenario, run: str, layout: Layout, steps: int, seed: int)
 
 
 def _broken(scenario: Scenario, step: int) -> list[str]:
-    if not scenario.fault:
+    if scenario.fault == NOTHING:
+        return []
+    if scenario.fault == POISON:
         return ["--poison-at-step", str(step)]
     return ["--fault", scenario.fault if scenario.from_start else f"{scenario.fault}@{step}"]
 

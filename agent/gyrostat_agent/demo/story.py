@@ -60,5 +60,7 @@ def _text(entry: Entry) -> str:
         what = entry.text.removeprefix(f"{kind}: ")
         if "evidence" in entry.data:  # told when it opens, and never again
             return f"{entry.subject} {kind}, onset at step {entry.data.get('onset')}: {what}"
+        if "circumstances" in entry.data:
+            return f"{entry.subject} at its start: {what}"
         return f"{entry.subject} {_STATES.get(entry.state, entry.state)}: {what}"
     return f"{entry.subject} {entry.text}" if entry.kind == EntryKind.ACTION else entry.text

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gyrostat_agent.demo.child import Child
-from gyrostat_agent.demo.comparison import Result
 from gyrostat_agent.demo.course import Course, Point
 from gyrostat_agent.demo.errors import ChildFailed
 from gyrostat_agent.demo.scenarios import Layout
 from gyrostat_agent.demo.sources import Source
 from gyrostat_agent.demo.story import Line
+from gyrostat_agent.demo.trio import Result
 
 LOOK_SECONDS = 0.2
 _SILENT_SECONDS = 150.0  # a run that waits for a person, or hangs, must not hold the demonstration for ever

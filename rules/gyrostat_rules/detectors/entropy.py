@@ -33,7 +33,7 @@ class Entropy(NamedTuple):
     level: below the floor, which is ``floor`` nats or ``relative`` times the start, the smaller;
     act: below ``share`` of the floor, or below all of it where the trainer's own control is off or at its limit;
     forecast: falling by ``fall`` a step (of its logarithm) and the floor less than ``within`` steps away;
-    explosion: above ``times`` the start. And of single values, without the mean:
+    explosion: above ``times`` the start and the first values. And of single values, without the mean:
     collapse: below ``sudden`` of the ten steps' median before, twice running; or below ``nothing`` nats, thrice; or
     nothing is left to learn from, while the reward is below ``saturated``: a task that is solved is no collapse.
     """
@@ -56,13 +56,14 @@ class Entropy(NamedTuple):
 class _Track(NamedTuple):
     """The newest finite values, their running mean, what the run began with (NaN: not known), and the floor.
 
-    ``settled``: all the rows that the start is taken from have been told.
+    ``first``: median of the very first values. ``settled``: all the rows that the start is taken from have been told.
     """
 
     steps: list[int]
     values: list[float]
     means: list[float]
     start: float
+    first: float
     floor: float
     settled: bool
 
@@ -98,8 +99,9 @@ def _track(params: Entropy, window: Window) -> _Track | None:
         return None
     means = list(accumulate(values, lambda mean, value: _SMOOTH * mean + (1 - _SMOOTH) * value))
     start = reference(window, *_START, least=1) if len(window.values) >= _LEAST else math.nan
+    first = reference(window, 0, _START[0], least=1)
     floor, settled = min(params.floor, params.relative * start), len(window.values) >= _START[1]
-    return _Track(steps, values, means, start, floor, settled)
+    return _Track(steps, values, means, start, first if math.isfinite(first) else start, floor, settled)
 
 
 def _shown(track: _Track, told: Told) -> dict[str, Any]:
@@ -129,7 +131,9 @@ def _act(params: Entropy, track: _Track, state: State, told: Told) -> _Found | N
 def _explosion(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
     if not track.settled:  # before, the start is that of a few values, and so is what is far above it
         return None
-    return _beyond(params, track, params.times * track.start, 1, f"{params.times:.3g} times its start")
+    # A run that fell steeply at first has a low start, and back where it came from is no explosion.
+    start = max(track.start, track.first)
+    return _beyond(params, track, params.times * start, 1, f"{params.times:.3g} times its start")
 
 
 def _beyond(params: Entropy, track: _Track, limit: float, sign: int, name: str) -> _Found | None:

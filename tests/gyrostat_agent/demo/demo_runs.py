@@ -10,10 +10,10 @@ from typing import NamedTuple
 from rich.console import Console
 
 from gyrostat.wire import Ack, ExpertLoad, Hello, KnobState, Record
-from gyrostat_agent.demo.comparison import Comparison, Result
 from gyrostat_agent.demo.course import Course
 from gyrostat_agent.demo.scenarios import CLEAN, SCENARIOS, TREATED, UNTREATED
 from gyrostat_agent.demo.sources import JournalSource
+from gyrostat_agent.demo.trio import Result, Trio
 from gyrostat_agent.journal import Journal
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import Entry
@@ -80,7 +80,7 @@ def course_of(recording: Recording) -> Course:
     return course
 
 
-def comparison_of(treated: Course, *, died: str = "", scenario: str = "nan_data") -> Comparison:
+def comparison_of(treated: Course, *, died: str = "", scenario: str = "nan_data") -> Trio:
     """The three runs: a clean one, one that died of the fault, and ``treated``."""
     clean, untreated = Course(), Course()
     clean.take(record(step) for step in range(1, STEPS + 1))
@@ -90,7 +90,7 @@ def comparison_of(treated: Course, *, died: str = "", scenario: str = "nan_data"
         UNTREATED: Result(untreated, DIED, 4.0),
         TREATED: Result(treated, died, 11.0),
     }
-    return Comparison(SCENARIOS[scenario], 0, STEPS, FAULT, results)
+    return Trio(SCENARIOS[scenario], 0, STEPS, FAULT, results)
 
 
 def paper(encoding: str = "utf-8", width: int = 80, terminal: bool = False) -> tuple[Console, io.TextIOWrapper]:

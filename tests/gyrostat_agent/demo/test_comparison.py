@@ -8,13 +8,14 @@ from demo_runs import DIED, STEPS, comparison_of, course_of, paper, read_back, r
 
 from gyrostat_agent.demo import comparison
 from gyrostat_agent.demo.course import Course
+from gyrostat_agent.demo.mending import mending
 from gyrostat_agent.demo.sources import JournalSource
 
 
 def test_a_mended_run_is_told_as_mended(tmp_path: Path) -> None:
     """The verdict names the remedy, its step, the reward beside the clean one, and the untreated death."""
     shown = comparison_of(course_of(skipped_data(tmp_path / "agent")))
-    assert shown.mended
+    assert mending(shown).mended
     assert comparison.verdict(shown) == (
         "Mended: skip_data at step 13, and the run reached step 30 at reward 0.755 (clean 0.755; steps lost: 2);"
         " untreated it died after step 11."
@@ -30,7 +31,7 @@ def test_what_is_not_mended_is_never_called_so(how: str, tmp_path: Path) -> None
     if how == "unresolved":
         course.cases["i0001"].state = "held"
     shown = comparison_of(course, died=DIED if how == "died" else "")
-    assert not shown.mended
+    assert not mending(shown).mended
     assert comparison.verdict(shown).startswith("Not mended: ")
 
 

@@ -1,0 +1,54 @@
+"""Circumstances: what a person looks up first when an incident opens, told with it, as far as the trainer says it.
+
+For numbers that broke: how far the batch's values ran and how many were finite (is the data normalised?), and whether
+clipping is in force. For entropy: whether the trainer's own control is at work. Knobs are read back, never assumed.
+"""
+
+import math
+from collections.abc import Mapping
+
+from gyrostat.wire import KnobState
+from gyrostat_rules.floorcontrol import UNKNOWN, control
+from gyrostat_rules.profile import Told, named, tellers
+from gyrostat_rules.state import State
+
+_BATCH = ("reward", "advantage", "input")  # told as NAME_min, NAME_max and NAME_finite, a share
+_CLIPPING = ("max_grad_norm", "eps_lo", "eps_hi", "kl_clamp", "ratio_cap")
+_SWITCHES = {"use_gepo": "GEPO", "mask_degenerate": "masking of groups without spread"}
+
+
+def circumstances(state: State, kind: str) -> str:
+    """What is known of them for an incident of that kind, in words; '' where the trainer tells nothing of it."""
+    told = next((t for t in tellers(state) if t.key == "trainer/0"), None)
+    if told is None:
+        return ""
+    if kind == "entropy":
+        found = control(state, told)
+        return "" if found.word == UNKNOWN else found.why
+    parts = [*_batch(told), _clipping(told.process.knobs)] if kind in ("nonfinite", "divergence", "knobs") else []
+    return "; ".join(part for part in parts if part)
+
+
+def _batch(told: Told) -> list[str]:
+    return [said for name in _BATCH if (said := _span(told, name))]
+
+
+def _span(told: Told, name: str) -> str:
+    """How far one quantity of the newest batch ran."""
+    least, most, share = (_newest(told, f"{name}_{what}") for what in ("min", "max", "finite"))
+    if least is None or most is None:
+        return ""
+    odd = "" if share is None else f", {share:.1%} finite"
+    wild = not (math.isfinite(least) and math.isfinite(most))
+    return f"the batch's {name} ran from {least:g} to {most:g}{odd}" + (": check data normalisation" if wild else "")
+
+
+def _newest(told: Told, name: str) -> float | None:
+    window = named(told.windows, name)
+    return window.values[-1] if window and window.steps and window.steps[-1] == told.process.last_step else None
+
+
+def _clipping(knobs: Mapping[str, KnobState]) -> str:
+    numbers = [f"{name} {knobs[name].value:g}" for name in _CLIPPING if name in knobs]
+    switches = [f"{what} {'on' if knobs[name].value else 'off'}" for name, what in _SWITCHES.items() if name in knobs]
+    return f"clipping, read back: {', '.join([*switches, *numbers])}" if numbers or switches else ""

@@ -1,0 +1,1 @@
+"""Takes the reference trainer's place as a control twin: it trains nothing."""
