@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export PYTHONDONTWRITEBYTECODE ?= 1
 
-.PHONY: help venv demo test test-full check bench recipe faults clean
+.PHONY: help venv demo test test-full check bench recipe faults scenarios clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -57,6 +57,9 @@ recipe: venv  ## the reference trainer's recipe and its gate: 10 seeds and 10 tw
 
 faults: venv  ## the reference trainer's faults, 10 seeds each: do they appear as they should
 	$(BIN)/python benchmarks/fault_gate.py
+
+scenarios: venv  ## 20 seeds of every scenario, mended with nobody's help: hours; goes on where it was
+	$(BIN)/python benchmarks/scenarios.py --json benchmarks/results/scenarios.json
 
 clean:  ## the venv and what was built
 	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

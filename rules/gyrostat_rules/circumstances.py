@@ -5,11 +5,9 @@ clipping is in force. For entropy: whether the trainer's own control is at work.
 """
 
 import math
-from collections.abc import Mapping
 
-from gyrostat.wire import KnobState
 from gyrostat_rules.floorcontrol import UNKNOWN, control
-from gyrostat_rules.profile import Told, named, tellers
+from gyrostat_rules.profile import Told, named
 from gyrostat_rules.state import State
 
 _BATCH = ("reward", "advantage", "input")  # told as NAME_min, NAME_max and NAME_finite, a share
@@ -19,13 +17,14 @@ _SWITCHES = {"use_gepo": "GEPO", "mask_degenerate": "masking of groups without s
 
 def circumstances(state: State, kind: str) -> str:
     """What is known of them for an incident of that kind, in words; '' where the trainer tells nothing of it."""
-    told = next((t for t in tellers(state) if t.key == "trainer/0"), None)
-    if told is None:
+    trainer = state.trainer()  # one that has died of it too: of that the circumstances are asked most
+    if trainer is None:
         return ""
+    told = Told("trainer/0", trainer, state.windows.get("trainer/0", {}))
     if kind == "entropy":
         found = control(state, told)
         return "" if found.word == UNKNOWN else found.why
-    parts = [*_batch(told), _clipping(told.process.knobs)] if kind in ("nonfinite", "divergence", "knobs") else []
+    parts = [*_batch(told), _clipping(told)] if kind in ("nonfinite", "divergence", "knobs") else []
     return "; ".join(part for part in parts if part)
 
 
@@ -38,8 +37,8 @@ def _span(told: Told, name: str) -> str:
     least, most, share = (_newest(told, f"{name}_{what}") for what in ("min", "max", "finite"))
     if least is None or most is None:
         return ""
-    odd = "" if share is None else f", {share:.1%} finite"
-    wild = not (math.isfinite(least) and math.isfinite(most))
+    odd = "" if share is None else f", {math.floor(1000 * share) / 10:.1f}% finite"
+    wild = not (math.isfinite(least) and math.isfinite(most)) or (share is not None and share < 1)
     return f"the batch's {name} ran from {least:g} to {most:g}{odd}" + (": check data normalisation" if wild else "")
 
 
@@ -48,7 +47,11 @@ def _newest(told: Told, name: str) -> float | None:
     return window.values[-1] if window and window.steps and window.steps[-1] == told.process.last_step else None
 
 
-def _clipping(knobs: Mapping[str, KnobState]) -> str:
-    numbers = [f"{name} {knobs[name].value:g}" for name in _CLIPPING if name in knobs]
-    switches = [f"{what} {'on' if knobs[name].value else 'off'}" for name, what in _SWITCHES.items() if name in knobs]
+def _clipping(told: Told) -> str:
+    """As the newest record says, else as it was announced: a hand that turned a knob has announced nothing."""
+    knobs = {name: state.value for name, state in told.process.knobs.items()}
+    now = {name: value for name in knobs if (value := _newest(told, name)) is not None}
+    found = {**knobs, **now}
+    numbers = [f"{name} {found[name]:g}" for name in _CLIPPING if name in found]
+    switches = [f"{what} {'on' if found[name] else 'off'}" for name, what in _SWITCHES.items() if name in found]
     return f"clipping, read back: {', '.join([*switches, *numbers])}" if numbers or switches else ""

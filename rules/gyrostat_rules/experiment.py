@@ -8,10 +8,19 @@ import math
 from collections.abc import Mapping
 from statistics import fmean
 
+from gyrostat.wire import KnobChange
+from gyrostat_rules.pack import Effect
 from gyrostat_rules.profile import named
 from gyrostat_rules.state import Action, State
 
 _SAME = 1e-6  # relative; a knob may be kept as float32
+
+
+def moved(action: Action, values: Mapping[str, float]) -> list[KnobChange]:
+    """What would take back the changes of an action whose knobs read otherwise than it asked for."""
+    found = [(c, values.get(c.name, math.nan)) for c in action.knobs]
+    return [c._replace(expect=v, value=c.expect, undo_of=action.number) for c, v in found
+            if not math.isnan(v) and v != c.expect]  # fmt: skip
 
 
 def misread(action: Action, values: Mapping[str, float]) -> str:
@@ -24,16 +33,25 @@ def misread(action: Action, values: Mapping[str, float]) -> str:
 
 
 def inert(state: State, action: Action) -> str:
-    """Why the action is known to have had no effect at all, or ''. What is not told proves nothing."""
-    effect, series = action.effect, _since(state, action, action.effect.series if action.effect else "")
-    if effect is None or not series or state.examined() < action.applied_step + effect.within:
+    """Why a part of the action is known to have had no effect at all, or ''. What is not told proves nothing."""
+    return next((why for effect in action.effects if (why := _unmoved(state, action, effect))), "")
+
+
+def _unmoved(state: State, action: Action, effect: Effect) -> str:
+    series = _since(state, action, effect.series)
+    if (
+        2 * len(series) < effect.within
+        or state.examined() < action.applied_step + effect.within
+        or any(_shows(effect, v) for v in series)
+    ):
         return ""
-    moved = any(
-        (effect.above is not None and v > effect.above) or (effect.below is not None and v < effect.below)
-        for v in series
-    )
     side, limit = ("above", effect.above) if effect.above is not None else ("below", effect.below)
-    return "" if moved else f"inert: {effect.series} was never {side} {limit:g} in {len(series)} steps"
+    return f"inert: {effect.series} was never {side} {limit:g} in {len(series)} steps"
+
+
+def _shows(effect: Effect, value: float) -> bool:
+    over = effect.above is not None and value > effect.above
+    return over or (effect.below is not None and value < effect.below)
 
 
 def harmful(state: State, action: Action) -> str:
@@ -51,8 +69,8 @@ def harmful(state: State, action: Action) -> str:
 
 
 def _since(state: State, action: Action, series: str) -> list[float]:
-    """The finite values that rank 0 has told of a series since the action was applied."""
-    return [v for s, v in _told(state, series) if s > action.applied_step]
+    """The finite values that rank 0 has told since the action was applied; none where it may not have been."""
+    return [v for s, v in _told(state, series) if s > action.applied_step > 0]
 
 
 def _until(state: State, action: Action) -> list[float]:

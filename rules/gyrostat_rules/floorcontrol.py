@@ -27,12 +27,14 @@ def control(state: State, told: Told) -> Control:
     """Judge the control of one process by its knobs (rank 0's where it shows none) and its ``entropy_bonus``."""
     leader = state.trainer()
     knobs = told.process.knobs or (leader.knobs if leader else {})
-    for name in _SWITCHES:
-        if name in knobs and knobs[name].value == 0:
-            return Control(OFF, f"the trainer's own control is off ({name} is 0)")
-    if not any(name in knobs for name in _SWITCHES):
+    known = [name for name in _SWITCHES if name in knobs]
+    off = [name for name in known if knobs[name].value == 0]
+    if not known:
         return Control(UNKNOWN, "the trainer says nothing of a control of its own")
+    if off == known:
+        return Control(OFF, f"the trainer's own control is off ({' and '.join(off)} 0)")
     bonus = newest(told.windows.get(_BONUS), _ROWS)
-    if _LARGEST in knobs and len(bonus) == _ROWS and min(bonus) >= 0.99 * knobs[_LARGEST].value:
+    largest = knobs[_LARGEST].value if _LARGEST in knobs else 0.0
+    if largest > 0 and len(bonus) == _ROWS and min(bonus) >= 0.99 * largest:
         return Control(SATURATED, f"the trainer's own control is at its limit (entropy_bonus {bonus[-1]:.3g})")
     return Control(ON, "the trainer's own control is at work")

@@ -100,7 +100,7 @@ def _new(incident: Incident, place: int, rung: Rung) -> Action:
     name = f"{incident.id}.{len(incident.actions) + 1}"
     action = Action(name, incident.id, place, rung.remedy, rung.horizon, settle=rung.settle)
     action.keep = [plan.name for plan in rung.knobs if plan.keep]
-    action.effect, action.harm = rung.effect, rung.harm
+    action.effects, action.harm = list(rung.effects), rung.harm
     incident.actions.append(action)
     return action
 

@@ -4,10 +4,11 @@ from typing import Any
 
 from gyrostat.wire import Ack, Hello
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.experiment import misread
+from gyrostat_rules.experiment import misread, moved
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, PROBATION, RESOLVED, STOPPED, move
 from gyrostat_rules.inputs import Answer, Delivery, DeliveryWord
 from gyrostat_rules.jump import jumped, rewind
+from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import Action, Incident, Jump, State, key_of
 
@@ -30,6 +31,8 @@ def answered(state: State, moment: Moment, answer: Answer) -> None:
     if answer.ack.action not in ("", action.id):  # a number that another life of this run has used
         return
     action.answers[key] = answer.ack.result
+    if action.remedy in ("turn", "put_back") and answer.ack.result == Ack.APPLIED:
+        action.misread = action.misread or misread(action, answer.ack.values)
     moment.write(EntryKind.ACTION, action.id, answer.ack.result, _words(answer), answer.ack.step, by=key,
                  values=dict(answer.ack.values) or None, detail=dict(answer.ack.detail) or None)  # fmt: skip
     _keep_jump(state, moment, action, answer)
@@ -134,16 +137,25 @@ def _settle(state: State, moment: Moment, incident: Incident, action: Action, ac
     if len(results) > 1:
         conclude(moment, action, FAILED, "the ranks answered differently")
         move(moment, incident, STOPPED, "the ranks answered differently: they may no longer agree")
-    elif results == {Ack.APPLIED} and action.remedy in ("turn", "put_back") and (why := misread(action, ack.values)):
-        conclude(moment, action, INEFFECTIVE, why)
-        incident.rung += 1
-        move(moment, incident, OPEN, f"{why}; the next rung follows")
+    elif results == {Ack.APPLIED} and action.misread:
+        _misread(state, moment, incident, action, ack)
     elif results == {Ack.APPLIED}:
         _apply(state, moment, incident, action, ack.step)
     else:
         word = FAILED if ack.result == Ack.FAILED else "refused"
         conclude(moment, action, FAILED, f"{word}: {ack.reason}")
         _fail(moment, incident, action, word, ack.reason)
+
+
+def _misread(state: State, moment: Moment, incident: Incident, action: Action, ack: Ack) -> None:
+    """The trainer says yes, and its knobs say no: what did move goes back, and the next rung follows."""
+    conclude(moment, action, INEFFECTIVE, action.misread)
+    if restores := moved(action, ack.values):
+        action.restores = restores
+        send_undo(state, moment, incident, action, OPEN, f"{action.misread}: the knobs go back")
+        return
+    incident.rung += 1
+    move(moment, incident, OPEN, f"{action.misread}; the next rung follows")
 
 
 def _apply(state: State, moment: Moment, incident: Incident, action: Action, step: int) -> None:

@@ -69,14 +69,14 @@ class Rung(NamedTuple):
     """One remedy of a playbook. ``horizon`` is how many steps it has to prove itself.
 
     ``settle``: steps before those in which its effect may be on the way, so that what still fires says nothing
-    against it: entropy does not come back in one step. ``effect`` and ``harm``: what is looked at meanwhile.
+    against it: entropy does not come back in one step. ``effects`` and ``harm``: what is looked at meanwhile.
     """
 
     remedy: str
     horizon: int = 10
     knobs: tuple[KnobPlan, ...] = ()
     settle: int = 0
-    effect: Effect | None = None
+    effects: tuple[Effect, ...] = ()
     harm: Harm | None = None
 
 

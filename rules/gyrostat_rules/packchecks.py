@@ -145,18 +145,12 @@ def _knobs_have_one_aim(pack: Any) -> Iterator[Finding]:
             yield Finding(path, what, "remove one of them" if aims else "add times: FACTOR or to: VALUE")
 
 
-def _has(part: dict[str, Any], key: str) -> bool:
-    return isinstance(part.get(key), dict)
-
-
 def _effects_have_one_limit(pack: Any) -> Iterator[Finding]:
-    for path, effect in ((p, r["effect"]) for p, r in mappings(pack, "playbooks", "rungs") if _has(r, "effect")):
+    for path, effect in mappings(pack, "playbooks", "rungs", "effects"):
         limits = [key for key in ("above", "below") if effect.get(key) is not None]
         if len(limits) != 1:
             what = "an effect is either 'above' or 'below' a limit, and here it is " + ("both" if limits else "neither")
-            yield Finding(
-                (*path, "effect"), what, "remove one of them" if limits else "add above: VALUE or below: VALUE"
-            )
+            yield Finding(path, what, "remove one of them" if limits else "add above: VALUE or below: VALUE")
 
 
 def _turns_have_knobs(pack: Any) -> Iterator[Finding]:

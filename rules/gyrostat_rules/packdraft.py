@@ -129,7 +129,7 @@ class RungDraft(Draft):
     horizon: Positive = Rung._field_defaults["horizon"]
     knobs: tuple[KnobDraft, ...] = ()
     settle: Count = Rung._field_defaults["settle"]
-    effect: EffectDraft | None = None
+    effects: tuple[EffectDraft, ...] = ()
     harm: HarmDraft | None = None
 
 

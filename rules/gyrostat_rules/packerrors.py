@@ -44,6 +44,7 @@ _WANTED = {
     "model_type": ("a mapping", "write {key: value}, or one 'key: value' a line"),
 }
 _TOO_SMALL = {"greater_than_equal": "ge", "greater_than": "gt"}
+_TOO_LARGE = {"less_than_equal": "le", "less_than": "lt"}
 
 
 def explain(error: Mapping[str, Any], known: Sequence[str]) -> tuple[str, str]:
@@ -64,6 +65,10 @@ def explain(error: Mapping[str, Any], known: Sequence[str]) -> tuple[str, str]:
         bound = facts[_TOO_SMALL[kind]]
         wanted = f"{bound:g} or more" if kind == "greater_than_equal" else f"more than {bound:g}"
         return f"{key} is {show(given)}, too small", f"write {wanted}"
+    if kind in _TOO_LARGE:
+        bound = facts[_TOO_LARGE[kind]]
+        wanted = f"{bound:g} or less" if kind == "less_than_equal" else f"less than {bound:g}"
+        return f"{key} is {show(given)}, too large", f"write {wanted}"
     if kind == "literal_error":
         return f"{key} cannot be {show(given)}", f"write {facts['expected']}"
     wanted, fix = _WANTED.get(kind, ("", ""))

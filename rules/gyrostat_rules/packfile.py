@@ -68,6 +68,6 @@ def _playbook(draft: PlaybookDraft) -> Playbook:
 
 def _rung(draft: RungDraft) -> Rung:
     knobs = tuple(KnobPlan(k.name, k.times, k.to, k.keep) for k in draft.knobs)
-    effect = Effect(**draft.effect.model_dump()) if draft.effect else None
+    effects = tuple(Effect(**e.model_dump()) for e in draft.effects)
     harm = Harm(**draft.harm.model_dump()) if draft.harm else None
-    return Rung(draft.remedy, draft.horizon, knobs, draft.settle, effect, harm)
+    return Rung(draft.remedy, draft.horizon, knobs, draft.settle, effects, harm)

@@ -80,8 +80,8 @@ class Alert:
 class Action:
     """One remedy aimed at a target. ``number`` is its directive's, 0 before it is sent.
 
-    ``settle``, ``effect`` and ``harm`` are the rung's. ``restores`` would take its knobs back, but for those that it is
-    to ``keep`` where it has held; ``orders`` are the texts its
+    ``settle``, ``effects`` and ``harm`` are the rung's. ``restores`` would take its knobs back, but for those that it
+    is to ``keep`` where it has held; ``misread``: what an answer reads back otherwise; ``orders`` are the texts its
     actuator carries out; ``then`` is the incident's state after an undo was answered.
     """
 
@@ -110,7 +110,8 @@ class Action:
     orders: dict[str, str] = field(default_factory=dict)
     settle: int = 0
     keep: list[str] = field(default_factory=list)
-    effect: Effect | None = None
+    effects: list[Effect] = field(default_factory=list)
+    misread: str = ""
     harm: Harm | None = None
 
 

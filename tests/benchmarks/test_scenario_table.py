@@ -8,6 +8,8 @@ import pytest
 from scenario_rows import Results, Row, read, write
 from scenario_table import BEGIN, END, Summary, as_json, between_marks, markdown, summaries, summary
 
+from gyrostat_agent.demo.scenarios import SCENARIOS
+
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks/results/scenarios.json"
 ROW = Row("nan_data", 0, 60, True, "all of it held", 0.97, None, 0.96, 0.97, 2, 1, (), ("skip_data: done",))
@@ -85,6 +87,14 @@ def test_pages_show_the_results_that_are_checked_in(page: str) -> None:
         pytest.skip("benchmarks/results/scenarios.json is not there yet: no campaign has been checked in")
     shown = between_marks((ROOT / page).read_text(encoding="utf-8"))
     assert shown == markdown(read(RESULTS)), f"{page}: paste what benchmarks/scenarios.py --table {RESULTS.name} prints"
+
+
+def test_the_results_that_are_checked_in_leave_no_scenario_out() -> None:
+    """A table that says "held" was played with all of them, the same seeds of each."""
+    if not RESULTS.exists():
+        pytest.skip("benchmarks/results/scenarios.json is not there yet: no campaign has been checked in")
+    found = read(RESULTS).rows
+    assert {row.key for row in found} == {(name, row.seed) for name in SCENARIOS for row in found}
 
 
 def test_the_page_shows_no_other_table() -> None:

@@ -113,13 +113,14 @@ class Story:
         return self.step(step, **{"loss": NAN, "step_applied": 1.0, **more})
 
     def ack(self, result: str = Ack.APPLIED, *, step: int | None = None, ranks: Iterable[int] | None = None,
-            reason: str = "", role: str = "trainer", **detail: Any) -> list[Entry]:  # fmt: skip
-        """The answer to the newest directive. A rollback that was applied begins the next segment."""
+            reason: str = "", role: str = "trainer", values: Mapping[str, float] | None = None,
+            **detail: Any) -> list[Entry]:  # fmt: skip
+        """The answer to the newest directive, ``values`` read back. A rollback applied begins the next segment."""
         action = self.action
         at_step = self.engine.state.step + 1 if step is None else step
         if action.procedure == "rollback" and result == Ack.APPLIED:
             detail.setdefault("step", action.arguments["step"])
-        ack = Ack(action.number, action.id, result, at_step, reason, {}, detail)
+        ack = Ack(action.number, action.id, result, at_step, reason, values or {}, detail)
         who = range(self.world) if ranks is None else ranks
         entries = self.batch(*(Answer(role, rank, self.life, ack) for rank in who))
         self.segment += action.procedure == "rollback" and result == Ack.APPLIED

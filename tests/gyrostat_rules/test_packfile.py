@@ -98,6 +98,7 @@ def test_the_core_pack_parses() -> None:
         "GradientDrift": ("info", ""),
         "EntropyLow": ("warning", ""),
         "EntropyCollapsed": ("critical", "entropy"),
+        "GroupsWithoutSpread": ("info", ""),
         "EntropyExploded": ("warning", ""),
         "ExpertsUneven": ("warning", ""),
         "ExpertsImbalanced": ("critical", "experts"),
@@ -146,6 +147,8 @@ def test_all_mistakes_come_at_once_with_their_places_and_fixes() -> None:
 
 # Old text, new text with § before the place that must be named, what is said, and the fix.
 KNOB = "{name: lr, times: 0.5}"
+KNOBS = f"knobs: [{KNOB}]"
+EFFECT, HARM = "{series: a, above: 0", "{series: a, falls: 0.1"
 STALL, WITH = "detector: stall", "\n        with: "
 WITH_B = "with: {classes: [poison], confirmed: true}"
 PLAYBOOK = "playbooks:\n  - incident: stall\n    rungs:"
@@ -230,6 +233,14 @@ MISTAKES = {
         "'times_step' is inf",
         "finite number, 0 or more",
     ),
+    "effect with no limit": (KNOBS, f"{KNOBS}, effects: [§{{series: a}}]", "here it is neither", "add above: VALUE or"),
+    "effect with two": (KNOBS, f"{KNOBS}, effects: [§{EFFECT}, below: 1}}]", "here it is both", "remove one"),
+    "effect within none": (KNOBS, f"{KNOBS}, effects: [{EFFECT}, within: §0}}]", "'within' is 0, too", "1 or more"),
+    "unknown key of an effect": (KNOBS, f"{KNOBS}, effects: [{EFFECT}, §witin: 3}}]", "unknown key", "'within'"),
+    "harm of nought": (KNOBS, f"{KNOBS}, harm: {{series: a, falls: §0}}", "'falls' is 0, too small", "more than 0"),
+    "harm over too many": (KNOBS, f"{KNOBS}, harm: {HARM}, over: §51}}", "'over'", ""),
+    "harm of twice all": (KNOBS, f"{KNOBS}, harm: {{series: a, falls: §2}}", "'falls'", ""),
+    "unknown key of a harm": (KNOBS, f"{KNOBS}, harm: {HARM}, §ovr: 3}}", "unknown key 'ovr'", "'over'"),
     "no rungs": (f"- {{remedy: rollback, horizon: 5, knobs: [{KNOB}]}}", "§[]", "'rungs' is empty", "at least one"),
     "runbook with a path": ("alert: B", "alert: B\n        runbook: §../b.md", "is no runbook", "without its folder"),
     "label with a dash": ("alert: B", "alert: B\n        labels: {§a-b: c}", "'a-b' is no label name", "letters,"),

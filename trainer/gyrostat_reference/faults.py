@@ -66,7 +66,7 @@ FAULTS: Mapping[str, Fault] = {
     "stale_rollouts": Fault("rollouts are drawn with the weights of this step for ever", act="freeze_rollouts"),
     "inert_knob": Fault("from this step on turned knobs read back as told and change nothing", act="deafen"),
     "inert_control": Fault(
-        "plain GRPO, and OPEFO's switch reads back as told and changes nothing", 1, start=_GRPO, act="deafen_control",
+        "plain GRPO, and the largest entropy bonus reads back as told and stays 0", 1, start=_GRPO, act="deafen_bonus",
     ),
     "reseed": Fault("no fault: the random generator starts anew, which makes a control twin", act="reseed"),
     "rank_stall": Fault("the last rank stops for an hour", act="stall"),

@@ -90,8 +90,8 @@ def _act(trainer: Unlucky, act: str) -> None:
         trainer.engine.freeze()
     elif act == "deafen":
         trainer.deaf = trainer.knobs._asdict()
-    elif act == "deafen_control":
-        trainer.deaf = {"token_entropy_flow_control": trainer.knobs.token_entropy_flow_control}
+    elif act == "deafen_bonus":
+        trainer.deaf = {"alpha_max": trainer.knobs.alpha_max}
     elif act == "reseed":
         trainer.random.manual_seed(_TWIN + trainer.settings.seed + 1_000_003 * trainer.ranks.rank)
     elif act == "poison" and trainer.settings.poison_item is None:

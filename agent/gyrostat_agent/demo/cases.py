@@ -60,7 +60,13 @@ def facts(case: Case) -> dict[str, Any]:
         "fired_step": case.fired_step,
         "resolved_step": case.resolved_step if case.resolved_step >= 0 else None,
         "actions": [
-            {"rung": d.rung, "remedy": d.remedy, "verdict": d.verdict, "outcome": d.outcome}
+            {
+                "rung": d.rung,
+                "remedy": d.remedy,
+                "verdict": d.verdict,
+                "outcome": d.outcome,
+                "applied_step": d.applied_step if d.applied_step >= 0 else None,
+            }
             for d in case.deeds.values()
         ],
     }

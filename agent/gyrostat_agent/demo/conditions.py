@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 
 from gyrostat_agent.demo.cases import Case, Deed
 from gyrostat_agent.demo.course import Course
@@ -21,7 +20,7 @@ _GUARDED = 1  # step that may be lost where StepGuard is on
 
 def done(course: Course) -> list[Deed]:
     """The actions that were carried out and held, in order; giving knobs back is none."""
-    return [d for d in course.deeds if d.outcome == "done" and d.remedy != "undo"]
+    return [d for d in course.deeds if d.applied_step >= 0 and d.outcome == "done" and d.remedy != "undo"]
 
 
 def mean(values: Iterable[float]) -> float:
@@ -30,8 +29,10 @@ def mean(values: Iterable[float]) -> float:
     return sum(found) / len(found) if found else math.nan
 
 
-def _first(trio: Trio) -> Case:
-    return next(iter(trio.treated.course.cases.values()))
+def _first(trio: Trio, kind: str = "") -> Case:
+    """The first incident, of that kind where there is one; there is one at least, or the run was judged already."""
+    cases = list(trio.treated.course.cases.values())
+    return next((case for case in cases if case.kind == kind), cases[0])
 
 
 def _nothing_happened(trio: Trio) -> str:
@@ -45,9 +46,7 @@ def _fired_within(steps: int, trio: Trio) -> str:
 
 
 def _weights_stayed_finite(trio: Trio) -> str:
-    course = trio.treated.course
-    told = (*course.points, *chain.from_iterable(course.undone))
-    bad = [p.step for p in told if p.values.get("params_finite", 1.0) != 1.0]
+    bad = [p.step for p in trio.treated.course.told if p.values.get("params_finite", 1.0) != 1.0]
     return f"a parameter was not finite at step {bad[0]}" if bad else ""
 
 
@@ -60,7 +59,7 @@ def _few_lost(trio: Trio) -> str:
 def _knobs_came_back(names: Sequence[str], trio: Trio) -> str:
     """They read at the end as before the fault."""
     points = trio.treated.course.points
-    before = next((p for p in points if p.step == trio.fault_step - 1), points[0]).values
+    before = next((p for p in trio.treated.course.told if p.step == trio.fault_step - 1), points[0]).values
     for name in names:
         was, now = before.get(name, math.nan), points[-1].values.get(name, math.nan)
         if not (now == was or (name in _RATES and now < was)):
@@ -71,11 +70,16 @@ def _knobs_came_back(names: Sequence[str], trio: Trio) -> str:
 def _passed_over(trio: Trio) -> str:
     """The item was passed over, and nothing undone, unless it came back."""
     deeds = [deed for deed in trio.treated.course.deeds if deed.outcome]
-    if not any(d.remedy == "skip_data" for d in deeds):
+    if not any(d.remedy == "skip_data" and d.outcome in ("done", "ineffective") for d in deeds):
         return "the item was not passed over"
     held = all(d.outcome == "done" for d in deeds if d.remedy == "skip_data")
     back = [d.remedy for d in deeds if d.remedy in ("rollback", "restart")]
     return f"{back[0]}, though nothing had come back" if held and back else ""
+
+
+def _went_back(remedy: str, trio: Trio) -> str:
+    held = any(d.remedy == remedy for d in done(trio.treated.course))
+    return "" if held else f"no {remedy} held"
 
 
 def _one_incident(kinds: Sequence[str], trio: Trio) -> str:
@@ -91,11 +95,13 @@ def _led_by(kind: str, trio: Trio) -> str:
 
 def _entropy_in_time(trio: Trio) -> str:
     """The incident came before the running entropy was under a quarter of what it began at."""
-    points = trio.treated.course.points
+    points = trio.treated.course.told
+    if (kind := _first(trio, "entropy").kind) != "entropy":
+        return f"it was called {kind}"
     start = mean(p.entropy for p in points[:_FIRST])
     low = next((p.step for p in points if p.values.get("entropy_average", p.entropy) < _QUARTER * start), math.inf)
-    fired = _first(trio).fired_step
-    return f"it fired at step {fired}, and a quarter of the entropy was left at {low:.0f}" if fired > low else ""
+    fired = _first(trio, "entropy").fired_step
+    return f"it fired at step {fired}, and a quarter of the entropy was left at {low:.0f}" if fired >= low else ""
 
 
 def _entropy_is_back(trio: Trio) -> str:
@@ -133,7 +139,7 @@ def _router_left_alone(trio: Trio) -> str:
 
 def _found_inert(trio: Trio) -> str:
     """The first rung was found to have no effect within its horizon, and the next one held."""
-    deeds = [d for d in _first(trio).deeds.values() if d.outcome and d.remedy != "undo"]
+    deeds = [d for d in _first(trio, "entropy").deeds.values() if d.outcome and d.remedy != "undo"]
     if not deeds or deeds[0].outcome != "ineffective":
         return "the knob that does nothing was not found"
     late = deeds[0].ended_step - deeds[0].applied_step
@@ -144,6 +150,8 @@ _RATE, _ALL = ("lr_scale", "max_grad_norm"), ("lr_scale", "max_grad_norm", "kl_c
 
 CONDITIONS: Mapping[str, Sequence[Callable[[Trio], str]]] = {
     "nan_data": (_passed_over,),
+    "nan_applied": (partial(_went_back, "rollback"),),
+    "nan_crash": (partial(_went_back, "restart"),),
     "nan_advantage": (
         partial(_fired_within, 1), partial(_knobs_came_back, ("adv_eps",)), _weights_stayed_finite, _few_lost,
     ),
@@ -151,7 +159,7 @@ CONDITIONS: Mapping[str, Sequence[Callable[[Trio], str]]] = {
     "divergence": (partial(_one_incident, ("knobs", "divergence")), partial(_knobs_came_back, _RATE)),
     "entropy_collapse": (_entropy_in_time, _entropy_is_back),
     "expert_imbalance": (_experts_are_even,),
-    "mismatch": (partial(_led_by, "mismatch"), _router_left_alone),
+    "mismatch": (partial(_led_by, "mismatch"), _router_left_alone, partial(_went_back, "restart")),
     "inert_knob": (_found_inert, _entropy_is_back),
     "clean": (_nothing_happened,),
 }  # fmt: skip

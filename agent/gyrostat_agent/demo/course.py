@@ -6,6 +6,8 @@ A step that comes again was undone: the run went back. What was undone is kept a
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from gyrostat.wire import Record
@@ -61,6 +63,11 @@ class Course:
             elif one.role == "trainer" and one.rank == 0:
                 shown.append(self._take_record(one))
         return shown
+
+    @property
+    def told(self) -> list[Point]:
+        """Every step as it was told, those that were undone among them, in order."""
+        return sorted((*chain.from_iterable(self.undone), *self.points), key=attrgetter("at"))
 
     @property
     def deeds(self) -> list[Deed]:

@@ -4,6 +4,7 @@ It came to its last step; each incident is resolved and did not come back within
 before (or, where the fault is there from the start, high at the end); and the scenario's own condition holds.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from gyrostat_agent.demo.trio import Trio
 _APART = 20  # steps within which the same kind of incident is a recurrence
 _BEFORE, _SMOOTH, _BACK, _LESS = 10, 5, 15, 0.05
 _HIGH = 0.90
+_BROKEN = {"knobs", "nonfinite", "divergence"}  # what one cause may be called, one time and the next
 
 
 class Mending(NamedTuple):
@@ -49,11 +51,19 @@ def _incidents_resolved(trio: Trio) -> str:
     return f"the run reached step {course.step}, and incident {', '.join(states)}" if states else ""
 
 
+def _no_false_alarm(trio: Trio) -> str:
+    early = [c for c in trio.treated.course.cases.values() if c.fired_step < trio.fault_step]
+    if not early or trio.scenario.from_start:
+        return ""
+    return f"a {early[0].kind} incident fired at step {early[0].fired_step}, before the fault"
+
+
 def _nothing_came_back(trio: Trio) -> str:
     cases = list(trio.treated.course.cases.values())
     for place, first in enumerate(cases):
         for later in cases[place + 1 :]:
-            if later.kind == first.kind and 0 <= later.fired_step - first.resolved_step <= _APART:
+            alike = later.kind == first.kind or {later.kind, first.kind} <= _BROKEN
+            if alike and 0 <= later.fired_step - first.resolved_step <= _APART:
                 return f"{first.kind} was resolved at step {first.resolved_step}, and was back at {later.fired_step}"
     return ""
 
@@ -62,13 +72,14 @@ def _reward_is_back(trio: Trio) -> str:
     course = trio.treated.course
     if trio.scenario.from_start:
         return "" if course.reward >= _HIGH else f"the reward of the last ten steps is {course.reward:.3f}"
-    deeds = done(course)
-    if not deeds:
+    if trio.scenario.fault == NOTHING:
         return ""
-    before = mean(p.reward for p in course.points if trio.fault_step - _BEFORE <= p.step < trio.fault_step)
-    since = deeds[-1].landed
+    first = {p.step: p.reward for p in reversed(course.told)}  # told again after going back, it is not what was before
+    before = mean(first[s] for s in range(trio.fault_step - _BEFORE, trio.fault_step) if s in first)
+    since = max([trio.fault_step - 1, *(deed.landed for deed in done(course)[-1:])])
     after = [p.reward for p in course.points if since < p.step <= since + _BACK]
-    best = max((mean(after[i : i + _SMOOTH]) for i in range(len(after) - _SMOOTH + 1)), default=0.0)
+    means = [mean(after[i : i + _SMOOTH]) for i in range(len(after) - _SMOOTH + 1)]
+    best = max((m for m in means if math.isfinite(m)), default=0.0)
     if best >= before - _LESS:
         return ""
     return f"the reward was {before:.3f} before the fault, and {best:.3f} at best within {_BACK} steps of the action"
@@ -84,6 +95,7 @@ def _how(trio: Trio) -> str:
 _CHECKS: Sequence[Callable[[Trio], str]] = (
     _reached_its_end,
     _incidents_resolved,
+    _no_false_alarm,
     _nothing_came_back,
     _reward_is_back,
 )

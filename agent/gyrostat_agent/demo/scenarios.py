@@ -129,9 +129,9 @@ SCENARIOS = {
         ),
         Scenario(
             "inert_knob",
-            "nothing keeps the entropy up, and the trainer says yes to its switch and ignores it",
-            "Plain GRPO again, but the entropy flow control reads back as switched on and changes nothing. The sidecar"
-            " sees that nothing moves, takes it back, and raises entropy by the bonus alone.",
+            "nothing keeps the entropy up, and the trainer says yes to its bonus and ignores it",
+            "Plain GRPO again, but the entropy bonus reads back as allowed and stays nothing. The sidecar sees that it"
+            " does not move, takes back what it turned, and has entropy kept up by the flow control alone.",
             guard=False,
             patience=0.0,
             fault="inert_control",

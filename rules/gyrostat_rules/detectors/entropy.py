@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from gyrostat_rules.detectors.reading import Reading
-from gyrostat_rules.floorcontrol import control
+from gyrostat_rules.floorcontrol import OFF, control
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.profile import Told, is_fresh, named, newest, reference, tellers
 from gyrostat_rules.state import State, Window
@@ -31,7 +31,8 @@ class Entropy(NamedTuple):
     """``look``: level, act, forecast, collapse or explosion. Of a running mean, ``needed`` of ``of`` steps:
 
     level: below the floor, which is ``floor`` nats or ``relative`` times the start, the smaller;
-    act: below ``share`` of the floor, or below all of it where the trainer's own control is off or at its limit;
+    act: below ``share`` of the floor, or below all of it where the trainer's own control is off or at its limit; where
+    it is off twice is often enough, and the floor is of the run's very first values if that is the higher one;
     forecast: falling by ``fall`` a step (of its logarithm) and the floor less than ``within`` steps away;
     explosion: above ``times`` the start and the first values. And of single values, without the mean:
     collapse: below ``sudden`` of the ten steps' median before, twice running; or below ``nothing`` nats, thrice; or
@@ -119,9 +120,13 @@ def _level(params: Entropy, track: _Track, state: State, told: Told) -> _Found |
 
 def _act(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
     judged = control(state, told)
-    share = 1.0 if judged.spent else params.share
-    name = f"{'' if judged.spent else f'{params.share:.3g} of '}the floor of {track.floor:.3g}"
-    found = _beyond(params, track, share * track.floor, -1, name)
+    floor, share = track.floor, 1.0 if judged.spent else params.share
+    if judged.word == OFF:
+        # Nothing slows a fall: one that is steep from the first step on would be taken for the run's own start.
+        floor = max(floor, min(params.floor, params.relative * track.first)) if floor > 0 else floor
+        params = params._replace(needed=min(params.needed, 2))
+    name = f"{'' if judged.spent else f'{params.share:.3g} of '}the floor of {floor:.3g}"
+    found = _beyond(params, track, share * floor, -1, name)
     if found is None:
         return None
     evidence = {**found.evidence, "control": judged.word}

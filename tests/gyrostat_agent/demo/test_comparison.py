@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from demo_runs import DIED, STEPS, comparison_of, course_of, paper, read_back, rolled_back, skipped_data
+from demo_runs import DIED, FAULT, STEPS, comparison_of, course_of, paper, read_back, rolled_back, skipped_data
 
 from gyrostat_agent.demo import comparison
 from gyrostat_agent.demo.course import Course
@@ -51,11 +51,26 @@ def test_json_has_the_figures_of_every_run(tmp_path: Path) -> None:
         {
             "kind": "nonfinite", "onset_step": 11, "fired_step": 11, "resolved_step": 21,
             "actions": [
-                {"rung": 1, "remedy": "skip_data", "verdict": "deny", "outcome": ""},
-                {"rung": 2, "remedy": "rollback", "verdict": "allow", "outcome": "done"},
+                {"rung": 1, "remedy": "skip_data", "verdict": "deny", "outcome": "", "applied_step": None},
+                {"rung": 2, "remedy": "rollback", "verdict": "allow", "outcome": "done", "applied_step": 12},
             ],
         }
     ]  # fmt: skip
+
+
+def test_json_says_whether_it_was_mended_and_why(tmp_path: Path) -> None:
+    """What the table of results is made of: the judgement, its reason, the steps gone back to, and the run's length."""
+    figures = comparison.as_json(comparison_of(course_of(rolled_back(tmp_path / "agent")), scenario="nan_applied"))
+    assert (figures["mended"], figures["why"]) == (True, f"rollback at step {FAULT + 1}")
+    assert (figures["went_back_to"], figures["steps"], figures["fault_step"]) == ([FAULT - 1], STEPS, FAULT)
+
+
+def test_json_says_why_it_was_not_mended(tmp_path: Path) -> None:
+    """The same keys, the reason in words, and no step where the run never went back."""
+    shown = comparison_of(course_of(skipped_data(tmp_path / "agent")), died="out of memory")
+    figures = json.loads(json.dumps(comparison.as_json(shown), allow_nan=False))
+    assert (figures["mended"], figures["went_back_to"], figures["treated"]) == (False, [], None)
+    assert figures["why"] == "with the sidecar the run still died: out of memory"
 
 
 def test_an_incident_that_goes_on_has_no_resolved_step(tmp_path: Path) -> None:
