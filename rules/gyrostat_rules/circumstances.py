@@ -1,7 +1,7 @@
 """Circumstances: what a person looks up first when an incident opens, told with it, as far as the trainer says it.
 
 For numbers that broke: how far the batch's values ran and how many were finite (is the data normalised?), and whether
-clipping is in force. For entropy: whether the trainer's own control is at work. Knobs are read back, never assumed.
+clipping is in force. For entropy: whether the trainer's own control is at work, and above which floor. Knobs are read back, never assumed.
 """
 
 import math
@@ -22,8 +22,9 @@ def circumstances(state: State, kind: str) -> str:
         return ""
     told = Told("trainer/0", trainer, state.windows.get("trainer/0", {}))
     if kind == "entropy":
-        found = control(state, told)
-        return "" if found.word == UNKNOWN else found.why
+        found, floor = control(state, told), _newest(told, "entropy_floor")
+        kept = "" if floor is None else f"; its floor is {floor:.3g} nats"
+        return "" if found.word == UNKNOWN else f"{found.why}{kept}"
     parts = [*_batch(told), _clipping(told)] if kind in ("nonfinite", "divergence", "knobs") else []
     return "; ".join(part for part in parts if part)
 
