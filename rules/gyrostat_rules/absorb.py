@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gyrostat.wire import Hello, Record
-from gyrostat_rules import experts
+from gyrostat_rules import experts, faultlog
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.inputs import Answer, CheckpointSeen, Delivery, Died, Ended, Item, SourceState
+from gyrostat_rules.inputs import Answer, CheckpointSeen, Delivery, Died, Ended, FaultLine, Item, SourceState
 from gyrostat_rules.jump import forget_alerts, jumped, rewind
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import answered, delivered, replaced
@@ -96,6 +96,7 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
         moment.write(EntryKind.RUN, key, "began", text, incarnation=hello.incarnation, pid=hello.pid)
         if old is not None:
             forget_alerts(state, moment, hello.role, hello.rank)
+            faultlog.forget(state, *(("", 0) if key == "trainer/0" else (hello.role, hello.rank)))
         if hello.rank == 0:
             _forget_ranks(state, moment, hello.role, hello.world)
         if key == "trainer/0":  # of the first life known here too: the ledger may tell of a directive before it
@@ -111,6 +112,7 @@ def _forget_ranks(state: State, moment: Moment, role: str, world: int) -> None:
     for key, process in list(state.processes.items()):
         if process.role == role and process.rank >= max(world, 1):
             rewind(state, moment, key, 0)
+            faultlog.forget(state, role, process.rank)
             del state.processes[key]
             state.windows.pop(key, None)
             state.recent.pop(key, None)
@@ -172,6 +174,7 @@ def _take_ended(state: State, moment: Moment, ended: Ended) -> None:
     if process is not None and process.incarnation == ended.incarnation and not process.ended:
         process.ended = "bye"
         forget_alerts(state, moment, ended.role, ended.rank)
+        faultlog.forget_ended(state)
         moment.write(EntryKind.RUN, key_of(ended.role, ended.rank), "ended", f"{ended.role} {ended.rank} said goodbye")
 
 
@@ -190,6 +193,7 @@ def _take_died(state: State, moment: Moment, news: Died) -> None:
     moment.write(EntryKind.RUN, key, "ended", text, status=status, asked=news.exit.asked)
     if news.exit.asked:
         forget_alerts(state, moment, news.exit.role, news.exit.rank)
+    faultlog.forget_ended(state)
 
 
 def _take_checkpoint(state: State, moment: Moment, seen: CheckpointSeen) -> None:
@@ -223,4 +227,5 @@ _TAKERS: dict[type, Callable[[State, Moment, Any], None]] = {
     CheckpointSeen: _take_checkpoint,
     SourceState: _take_source,
     Delivery: _take_delivery,
+    FaultLine: faultlog.remember,
 }

@@ -1,7 +1,8 @@
 """Circumstances: what a person looks up first when an incident opens, told with it, as far as the trainer says it.
 
 For numbers that broke: how far the batch's values ran and how many were finite (is the data normalised?), and whether
-clipping is in force. For entropy: whether the trainer's own control is at work, and above which floor. Knobs are read back, never assumed.
+clipping is in force. For entropy: whether the trainer's own control is at work, and above
+which floor. Knobs are read back, never assumed.
 """
 
 import math
@@ -38,8 +39,8 @@ def _span(told: Told, name: str) -> str:
     least, most, share = (_newest(told, f"{name}_{what}") for what in ("min", "max", "finite"))
     if least is None or most is None:
         return ""
-    odd = "" if share is None else f", {math.floor(1000 * share) / 10:.1f}% finite"
-    wild = not (math.isfinite(least) and math.isfinite(most)) or (share is not None and share < 1)
+    odd = f", {math.floor(1000 * share) / 10:.1f}% finite" if share is not None and math.isfinite(share) else ""
+    wild = not (math.isfinite(least) and math.isfinite(most)) or (share is not None and not share >= 1)
     return f"the batch's {name} ran from {least:g} to {most:g}{odd}" + (": check data normalisation" if wild else "")
 
 

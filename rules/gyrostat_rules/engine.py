@@ -19,7 +19,7 @@ from gyrostat_rules.ladder import decide, plan
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import orphaned, overdue
 from gyrostat_rules.pack import RulePack
-from gyrostat_rules.packfile import parse
+from gyrostat_rules.packfile import PackError, parse
 from gyrostat_rules.probation import check_probation
 from gyrostat_rules.release import release
 from gyrostat_rules.state import State
@@ -101,7 +101,10 @@ class Engine:
         news.changed = news.changed or moment.changed or complete
 
     def _pack(self) -> RulePack:
-        return _parsed(self.state.pack_text) if self.state.pack_text else _NO_RULES
+        try:
+            return _parsed(self.state.pack_text) if self.state.pack_text else _NO_RULES
+        except PackError:  # another version took it; the one that begins now hands in its own
+            return _NO_RULES
 
     def _load(self, moment: Moment, pack: Pack) -> None:
         """Take rules up; a pack that does not parse is refused before it is ever journaled."""

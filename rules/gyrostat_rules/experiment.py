@@ -5,31 +5,38 @@ changes nothing is found within a few steps, and what does harm is taken back be
 """
 
 import math
-from collections.abc import Mapping
-from statistics import fmean
+from statistics import fmean, pvariance
 
 from gyrostat.wire import KnobChange
 from gyrostat_rules.pack import Effect
 from gyrostat_rules.profile import named
 from gyrostat_rules.state import Action, State
 
+_ERRORS = 4.0  # standard errors that a fall is more than luck by; asked in each of some forty steps
 _SAME = 1e-6  # relative; a knob may be kept as float32
 
 
-def moved(action: Action, values: Mapping[str, float]) -> list[KnobChange]:
+def misread(action: Action) -> str:
+    """Why what the ranks read back is not what the directive asked for, or ''."""
+    for key, values in action.read.items():
+        for change in action.knobs:
+            found = values.get(change.name, change.value)
+            if not math.isclose(found, change.value, rel_tol=_SAME):
+                return f"{key} acknowledged, and {change.name} reads {found:g} instead of {change.value:g}"
+    return ""
+
+
+def apart(action: Action) -> bool:
+    """True where the ranks read back different values: they no longer train alike."""
+    return any(len({str(values.get(c.name)) for values in action.read.values()}) > 1 for c in action.knobs)
+
+
+def moved(action: Action) -> list[KnobChange]:
     """What would take back the changes of an action whose knobs read otherwise than it asked for."""
+    values = next(iter(action.read.values()), {})
     found = [(c, values.get(c.name, math.nan)) for c in action.knobs]
     return [c._replace(expect=v, value=c.expect, undo_of=action.number) for c, v in found
             if not math.isnan(v) and v != c.expect]  # fmt: skip
-
-
-def misread(action: Action, values: Mapping[str, float]) -> str:
-    """Why the ``values`` that an answer reads back are not what its directive asked for, or ''."""
-    for change in action.knobs:
-        found = values.get(change.name, change.value)
-        if not math.isclose(found, change.value, rel_tol=_SAME):
-            return f"acknowledged, and {change.name} reads {found:g} instead of {change.value:g}"
-    return ""
 
 
 def inert(state: State, action: Action) -> str:
@@ -38,15 +45,14 @@ def inert(state: State, action: Action) -> str:
 
 
 def _unmoved(state: State, action: Action, effect: Effect) -> str:
-    series = _since(state, action, effect.series)
-    if (
-        2 * len(series) < effect.within
-        or state.examined() < action.applied_step + effect.within
-        or any(_shows(effect, v) for v in series)
-    ):
+    told = [(step, value) for step, value in _told(state, effect.series) if step > action.applied_step > 0]
+    if effect.when:
+        lower, higher = (dict(_told(state, name)) for name in effect.when)
+        told = [(s, v) for s, v in told if s in lower and s in higher and lower[s] < higher[s]]
+    if len(told) < effect.within or any(_shows(effect, value) for _, value in told):
         return ""
     side, limit = ("above", effect.above) if effect.above is not None else ("below", effect.below)
-    return f"inert: {effect.series} was never {side} {limit:g} in {len(series)} steps"
+    return f"inert: {effect.series} was never {side} {limit:g} in {len(told)} steps"
 
 
 def _shows(effect: Effect, value: float) -> bool:
@@ -62,8 +68,10 @@ def harmful(state: State, action: Action) -> str:
     after = _since(state, action, harm.series)
     if len(before) < harm.over or len(after) < harm.over:
         return ""
-    was, now = fmean(before[-harm.over :]), fmean(after[-harm.over :])
-    if now >= was - harm.falls * abs(was):
+    before, after = before[-harm.over :], after[-harm.over :]
+    was, now = fmean(before), fmean(after)
+    chance = _ERRORS * math.sqrt((pvariance(before) + pvariance(after)) / harm.over)
+    if now >= was - max(harm.falls * abs(was), chance):  # around 0 a share is nothing, and luck looks like harm
         return ""
     return f"harmful: {harm.series} fell from {was:.3g} to {now:.3g}, means of {harm.over} steps"
 

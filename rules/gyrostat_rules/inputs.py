@@ -4,7 +4,7 @@ Each input carries its time, ``at`` (Unix seconds): the engine has no clock of i
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from gyrostat.wire import Ack, Exit, Hello, Record
 
@@ -93,7 +93,25 @@ class Delivery(NamedTuple):
     reason: str
 
 
-Item = Record | Hello | Answer | Ended | Died | CheckpointSeen | SourceState | Delivery
+# What well-known error lines are about. Hardware: ``ecc``, ``xid_node``. No fault of the run's, worth a note at most:
+# ``xid_remap``, ``engine_exit`` (an engine ends so at a run's normal end too), ``engine_memory``.
+FaultKind = Literal[
+    "oom", "oom_shared", "host_oom", "process_killed", "crashed", "actor_died", "dataloader", "nccl_timeout",
+    "nccl_error", "nan", "loss_scale", "device_assert", "illegal_access", "ecc", "xid_node", "xid_contained",
+    "xid_app", "xid_other", "checkpoint_failure", "engine", "xid_remap", "engine_exit", "engine_memory",
+]  # fmt: skip
+
+
+class FaultLine(NamedTuple):
+    """A well-known error line of a log: of whom, of which ``kind`` (FaultKind), and what it says, in words."""
+
+    role: str
+    rank: int
+    kind: str
+    why: str
+
+
+Item = Record | Hello | Answer | Ended | Died | CheckpointSeen | SourceState | Delivery | FaultLine
 
 
 class Batch(NamedTuple):

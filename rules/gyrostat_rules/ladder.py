@@ -99,7 +99,7 @@ def _outdated(state: State, incident: Incident, action: Action, book: Playbook) 
 def _new(incident: Incident, place: int, rung: Rung) -> Action:
     name = f"{incident.id}.{len(incident.actions) + 1}"
     action = Action(name, incident.id, place, rung.remedy, rung.horizon, settle=rung.settle)
-    action.keep = [plan.name for plan in rung.knobs if plan.keep]
+    action.kept = [plan.name for plan in rung.knobs if plan.keep]
     action.effects, action.harm = list(rung.effects), rung.harm
     incident.actions.append(action)
     return action

@@ -4,7 +4,7 @@ from typing import Any
 
 from gyrostat.wire import Ack, Hello
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.experiment import misread, moved
+from gyrostat_rules.experiment import apart, misread, moved
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, PROBATION, RESOLVED, STOPPED, move
 from gyrostat_rules.inputs import Answer, Delivery, DeliveryWord
 from gyrostat_rules.jump import jumped, rewind
@@ -13,6 +13,7 @@ from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import Action, Incident, Jump, State, key_of
 
 FAILED, TIMED_OUT, INEFFECTIVE, UNKNOWN, DONE = "failed", "timed out", "ineffective", "unknown", "done"
+_READ_BACK = ("turn", "put_back", "undo")
 _GRACE = 30.0  # seconds after a directive's expiry in which its answer may still be on the way
 
 
@@ -31,8 +32,9 @@ def answered(state: State, moment: Moment, answer: Answer) -> None:
     if answer.ack.action not in ("", action.id):  # a number that another life of this run has used
         return
     action.answers[key] = answer.ack.result
-    if action.remedy in ("turn", "put_back") and answer.ack.result == Ack.APPLIED:
-        action.misread = action.misread or misread(action, answer.ack.values)
+    if action.remedy in _READ_BACK and answer.ack.result == Ack.APPLIED:
+        names = {change.name for change in action.knobs}
+        action.read[key] = {name: value for name, value in answer.ack.values.items() if name in names}
     moment.write(EntryKind.ACTION, action.id, answer.ack.result, _words(answer), answer.ack.step, by=key,
                  values=dict(answer.ack.values) or None, detail=dict(answer.ack.detail) or None)  # fmt: skip
     _keep_jump(state, moment, action, answer)
@@ -137,8 +139,11 @@ def _settle(state: State, moment: Moment, incident: Incident, action: Action, ac
     if len(results) > 1:
         conclude(moment, action, FAILED, "the ranks answered differently")
         move(moment, incident, STOPPED, "the ranks answered differently: they may no longer agree")
-    elif results == {Ack.APPLIED} and action.misread:
-        _misread(state, moment, incident, action, ack)
+    elif results == {Ack.APPLIED} and apart(action):
+        conclude(moment, action, FAILED, "the ranks read back different values")
+        move(moment, incident, STOPPED, "the ranks read back different values: they no longer train alike")
+    elif results == {Ack.APPLIED} and (why := misread(action)):
+        _misread(state, moment, incident, action, why)
     elif results == {Ack.APPLIED}:
         _apply(state, moment, incident, action, ack.step)
     else:
@@ -147,15 +152,19 @@ def _settle(state: State, moment: Moment, incident: Incident, action: Action, ac
         _fail(moment, incident, action, word, ack.reason)
 
 
-def _misread(state: State, moment: Moment, incident: Incident, action: Action, ack: Ack) -> None:
+def _misread(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:
     """The trainer says yes, and its knobs say no: what did move goes back, and the next rung follows."""
-    conclude(moment, action, INEFFECTIVE, action.misread)
-    if restores := moved(action, ack.values):
+    if action.remedy == "undo":
+        conclude(moment, action, FAILED, why)
+        _not_undone(moment, incident, action, why)
+        return
+    conclude(moment, action, INEFFECTIVE, why)
+    if restores := moved(action):
         action.restores = restores
-        send_undo(state, moment, incident, action, OPEN, f"{action.misread}: the knobs go back")
+        send_undo(state, moment, incident, action, OPEN, f"{why}: the knobs go back")
         return
     incident.rung += 1
-    move(moment, incident, OPEN, f"{action.misread}; the next rung follows")
+    move(moment, incident, OPEN, f"{why}; the next rung follows")
 
 
 def _apply(state: State, moment: Moment, incident: Incident, action: Action, step: int) -> None:

@@ -37,7 +37,8 @@ class Rule(NamedTuple):
 
 
 class KnobPlan(NamedTuple):
-    """How a rung turns a knob: multiply what it reads by ``times``, or set it ``to`` a value.
+    """How a rung turns a knob: multiplies what it reads by ``times``, sets it ``to`` a value, raises it to ``at_least``
+    or lowers it to ``at_most``, and leaves it alone where it is that already.
 
     ``keep``: it stays there when the incident is over, because that is where it should have been.
     """
@@ -45,16 +46,35 @@ class KnobPlan(NamedTuple):
     name: str
     times: float | None = None
     to: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
     keep: bool = False
+
+    def wanted(self, now: float) -> float:
+        """Where the knob should be, from where it is."""
+        if self.to is not None:
+            return self.to
+        if self.times is not None:
+            return now * self.times
+        return max(now, self.at_least) if self.at_least is not None else min(now, self.at_most or 0.0)
+
+    def words(self) -> str:
+        """How it is turned, for people."""
+        aims = {"to": self.to, "times": self.times, "at least": self.at_least, "at most": self.at_most}
+        return next(f"{self.name} {word} {value:g}" for word, value in aims.items() if value is not None)
 
 
 class Effect(NamedTuple):
-    """What shows that a rung's knobs do anything: ``series`` beyond a limit at least once ``within`` so many steps."""
+    """What shows that a rung's knobs do anything: ``series`` beyond a limit at least once ``within`` so many steps.
+
+    ``when``: two series; only steps count in which the first is below the second, for elsewhere nothing is called for.
+    """
 
     series: str
     above: float | None = None
     below: float | None = None
     within: int = 5
+    when: tuple[str, ...] = ()
 
 
 class Harm(NamedTuple):

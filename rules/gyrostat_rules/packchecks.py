@@ -139,10 +139,11 @@ def _incidents_have_playbooks(pack: Any) -> Iterator[Finding]:
 
 def _knobs_have_one_aim(pack: Any) -> Iterator[Finding]:
     for path, knob in mappings(pack, "playbooks", "rungs", "knobs"):
-        aims = [key for key in ("times", "to") if knob.get(key) is not None]
+        aims = [key for key in ("times", "to", "at_least", "at_most") if knob.get(key) is not None]
         if len(aims) != 1:
-            what = "a knob is turned either by 'times' or 'to', and here it is " + ("both" if aims else "neither")
-            yield Finding(path, what, "remove one of them" if aims else "add times: FACTOR or to: VALUE")
+            ways = "a knob is turned by one of 'times', 'to', 'at_least' and 'at_most', and here it is by "
+            what = ways + (" and ".join(f"'{aim}'" for aim in aims) or "none")
+            yield Finding(path, what, "keep one of them" if aims else "add times: FACTOR or to: VALUE")
 
 
 def _effects_have_one_limit(pack: Any) -> Iterator[Finding]:
@@ -151,6 +152,9 @@ def _effects_have_one_limit(pack: Any) -> Iterator[Finding]:
         if len(limits) != 1:
             what = "an effect is either 'above' or 'below' a limit, and here it is " + ("both" if limits else "neither")
             yield Finding(path, what, "remove one of them" if limits else "add above: VALUE or below: VALUE")
+        when = effect.get("when", ())
+        if isinstance(when, tuple) and len(when) == 1:
+            yield Finding((*path, "when"), "'when' compares two series, and here is one", "write when: [LOWER, HIGHER]")
 
 
 def _turns_have_knobs(pack: Any) -> Iterator[Finding]:

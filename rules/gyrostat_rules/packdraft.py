@@ -97,11 +97,13 @@ class GroupDraft(Draft):
 
 
 class KnobDraft(Draft):
-    """Either ``times`` or ``to``."""
+    """One of ``times``, ``to``, ``at_least`` and ``at_most``."""
 
     name: Name
     times: Factor | None = None
     to: Amount | None = None
+    at_least: Amount | None = None
+    at_most: Amount | None = None
     keep: bool = KnobPlan._field_defaults["keep"]
 
 
@@ -112,6 +114,7 @@ class EffectDraft(Draft):
     above: Amount | None = None
     below: Amount | None = None
     within: Positive = Effect._field_defaults["within"]
+    when: Annotated[tuple[Name, ...], Field(max_length=2)] = ()
 
 
 class HarmDraft(Draft):
@@ -129,6 +132,7 @@ class RungDraft(Draft):
     horizon: Positive = Rung._field_defaults["horizon"]
     knobs: tuple[KnobDraft, ...] = ()
     settle: Count = Rung._field_defaults["settle"]
+    keep: bool = False  # of every knob: how packs said it once
     effects: tuple[EffectDraft, ...] = ()
     harm: HarmDraft | None = None
 

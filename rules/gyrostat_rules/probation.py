@@ -51,7 +51,8 @@ def _next(state: State, moment: Moment, incident: Incident, action: Action, why:
 def _resolve(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:
     conclude(moment, action, DONE, why)
     _close(state, moment, incident, action.remedy)
-    action.restores = [change for change in action.restores if change.name not in action.keep]
+    kept = {c.name for c in action.restores} if action.keep else {*action.kept}
+    action.restores = [change for change in action.restores if change.name not in kept]
     if action.restores and alive(state.trainer()):
         send_undo(state, moment, incident, action, RESOLVED, "the incident is over: the knobs go back")
         return

@@ -12,7 +12,9 @@ from gyrostat.wire import KnobChange, KnobState
 from gyrostat_rules import series
 from gyrostat_rules.certify import choose
 from gyrostat_rules.diagnosis import diagnose
+from gyrostat_rules.floorcontrol import OFF, control
 from gyrostat_rules.pack import Rung
+from gyrostat_rules.profile import tellers
 from gyrostat_rules.state import Action, Incident, Process, State
 
 CONTROL, RESTART, NOTHING = "control", "restart", ""
@@ -120,8 +122,7 @@ def _turns(state: State, rung: Rung) -> list[KnobChange]:
         knob = trainer.knobs.get(plan.name) if trainer else None
         if knob is None or not math.isfinite(knob.value):
             continue
-        wanted = plan.to if plan.to is not None else knob.value * (plan.times or 1.0)
-        value = _within(knob, wanted)
+        value = _within(knob, plan.wanted(knob.value))
         if value != knob.value:
             changes.append(KnobChange(plan.name, knob.value, value))
     return changes
@@ -150,6 +151,10 @@ def _turn_fits(state: State, incident: Incident, rung: Rung) -> str:
         found = diagnose(state, incident)
         if not found.router_loss_helps:
             return f"diagnosed as {found.word}, in which balancing harder does harm: {found.why}"
+    if incident.kind == "entropy" and any(plan.name == "min_entropy_floor" for plan in rung.knobs):
+        told = next((t for t in tellers(state) if t.key == "trainer/0"), None)
+        if told is not None and control(state, told).word == OFF:
+            return "the trainer's own control is off: its floor counts for nothing"
     return "" if _turns(state, rung) else "the knobs are where this would put them"
 
 

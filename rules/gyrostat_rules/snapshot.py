@@ -25,7 +25,10 @@ def dump(value: Any) -> bytes:
 def load(kind: type[_T], data: bytes | str) -> _T:
     """Read what ``dump`` wrote of a ``kind``; raises ValueError or TypeError on anything else."""
     try:
-        return typing.cast(_T, from_plain(kind, json.loads(data)))
+        raw = json.loads(data)
+        if len(raw) != len(_fields(typing.cast(typing.Hashable, kind))):  # of the whole nothing may be missing
+            raise ValueError(f"this is no {kind.__name__} as it is written here")
+        return typing.cast(_T, from_plain(kind, raw))
     except (AttributeError, KeyError, RecursionError, StopIteration) as error:
         raise ValueError(f"this is no {kind.__name__}: {error!r}") from None
 
@@ -46,7 +49,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, raw: Any) -> Any:
-    """A value of ``kind`` from what ``to_plain`` made of one."""
+    """A value of ``kind`` from what ``to_plain`` made of one; what an older version did not know has its default."""
     if kind is float and isinstance(raw, dict):
         return _ODD[raw["~"]]
     origin, args = _parts(kind)
@@ -54,7 +57,9 @@ def from_plain(kind: Any, raw: Any) -> Any:
         return None if raw is None else from_plain(next(a for a in args if a is not type(None)), raw)
     if dataclasses.is_dataclass(kind) or (isinstance(kind, type) and hasattr(kind, "_fields")):
         hints = _fields(typing.cast(typing.Hashable, kind))
-        return kind(*[from_plain(h, r) for h, r in zip(hints, raw, strict=True)])  # type: ignore[operator]
+        if not isinstance(raw, list) or len(raw) > len(hints):
+            raise ValueError(f"{kind} is not written so here: another version wrote it")
+        return kind(*[from_plain(h, r) for h, r in zip(hints, raw, strict=False)])  # type: ignore[operator]
     if origin in (dict, Mapping) or (isinstance(origin, type) and issubclass(origin, Mapping)):
         key, item = args or (str, Any)
         return {(int(k) if key is int else k): from_plain(item, v) for k, v in raw.items()}

@@ -81,7 +81,7 @@ class Action:
     """One remedy aimed at a target. ``number`` is its directive's, 0 before it is sent.
 
     ``settle``, ``effects`` and ``harm`` are the rung's. ``restores`` would take its knobs back, but for those that it
-    is to ``keep`` where it has held; ``misread``: what an answer reads back otherwise; ``orders`` are the texts its
+    is to keep (``kept``) where it has held; ``read``: what each rank reads back of them; ``orders`` are the texts its
     actuator carries out; ``then`` is the incident's state after an undo was answered.
     """
 
@@ -109,9 +109,10 @@ class Action:
     then: str = ""
     orders: dict[str, str] = field(default_factory=dict)
     settle: int = 0
-    keep: list[str] = field(default_factory=list)
+    keep: bool = False  # of every knob: snapshots of packs that said so
+    kept: list[str] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
-    misread: str = ""
+    read: dict[str, dict[str, float]] = field(default_factory=dict)
     harm: Harm | None = None
 
 
@@ -181,6 +182,23 @@ class Jump:
 
 
 @dataclass(slots=True)
+class FaultSeen:
+    """Error lines of one kind of one process: the newest of them, by step and time, and how many they were.
+
+    ``segment`` is the one that the line was said in: a run that has gone back since has begun anew.
+    """
+
+    role: str
+    rank: int
+    kind: str
+    why: str
+    segment: int
+    step: int
+    at: float
+    count: int = 1
+
+
+@dataclass(slots=True)
 class State:
     """The whole of it."""
 
@@ -200,6 +218,7 @@ class State:
     incident_count: int = 0
     checkpoints: dict[str, CheckpointSeen] = field(default_factory=dict)
     sources: dict[str, list[str]] = field(default_factory=dict)
+    faults: dict[str, FaultSeen] = field(default_factory=dict)
     deeds: list[Deed] = field(default_factory=list)
     closed: list[Deed] = field(default_factory=list)
     next_directive: int = 1

@@ -15,6 +15,7 @@ from gyrostat_rules.inputs import (
     Delivery,
     Died,
     Ended,
+    FaultLine,
     Input,
     SourceState,
     Tick,
@@ -76,9 +77,13 @@ _sources = st.builds(
 _deliveries = st.builds(
     Delivery, st.sampled_from(["i0001.1", "i0001.2", "none"]), st.sampled_from(["failed", "unknown"]), st.just("why")
 )
+_faults = st.builds(
+    FaultLine, _ROLES, _RANKS, st.sampled_from(["oom", "ecc", "xid_node", "engine_exit", "of a later version"]),
+    st.sampled_from(["", "why"]),
+)  # fmt: skip
 items = st.one_of(
     _healthy, _poisoned, _poisoned, _records, _hellos, _answers, _answers, _checkpoints, _died,
-    st.builds(Ended, _ROLES, _RANKS, _LIVES), _sources, _deliveries,
+    st.builds(Ended, _ROLES, _RANKS, _LIVES), _sources, _deliveries, _faults,
 )  # fmt: skip
 _commands = st.builds(
     Command, _TIMES,

@@ -181,3 +181,13 @@ def test_entropy_has_the_word_on_the_trainers_own_control(knobs: dict[str, float
 def test_a_run_without_a_trainer_has_none() -> None:
     """Records of another rank alone say nothing about rank 0's batch."""
     assert circumstances(Rows(rank=1).tell(**WILD).state, "nonfinite") == ""
+
+
+def test_a_batch_of_which_nothing_is_known_opens_its_incident() -> None:
+    """An empty batch's share of finite values is itself NaN: that must not stop what it is told of."""
+    story = Story().begin().steps(1, 20)
+    bad = {"reward_min": NAN, "reward_max": NAN, "reward_finite": NAN}
+    for step in (21, 22):
+        story.step(step, loss=NAN, step_applied=0.0, **bad)
+    assert story.incident.kind == "nonfinite"
+    assert any("ran from nan to nan: check data normalisation" in e.text for e in story.entries)

@@ -46,7 +46,8 @@ def test_of_entropys_controls_the_one_that_works_is_found_and_kept(
         knobs = story.engine.state.processes["trainer/0"].knobs
         told = {name: 0.05 if name in works and knobs[knob].value else 0.0 for name, knob in needed.items()}
         held = held or (len(story.sent()) == len(sent) and sum(told.values()) > 0)
-        story.step(step, entropy=0.6 if step < 31 or held else 0.05, reward=0.8, **told)
+        now = 0.6 if step < 31 or held else 0.05
+        story.step(step, entropy=now, entropy_average=now, entropy_floor=0.3, reward=0.8, **told)
     assert (story.incident.state, story.sent()) == ("resolved", sent)
     assert [k.value for k in knobs.values()] == kept
     assert all(later - earlier == 5 for earlier, later in pairwise(tries))

@@ -181,7 +181,9 @@ def test_the_forecast_gives_an_interval() -> None:
 )
 def test_the_trainers_own_control_decides_where_to_act(knobs: dict[str, float], bonus: float, word: str) -> None:
     """Between half the floor and the floor it is the trainer's turn, unless its control is off or spent."""
-    rows = Rows(**knobs).column("entropy", [0.5] * 30 + [0.2] * 30, entropy_bonus=bonus, entropy_floor=0.22)
+    rows = Rows(**knobs).column(
+        "entropy", [0.5] * 30 + [0.2 if word == "off" else 0.14] * 30, entropy_bonus=bonus, entropy_floor=0.22
+    )
     (told,) = tellers(rows.state)
     assert control(rows.state, told).word == word
     assert look(rows, "level")

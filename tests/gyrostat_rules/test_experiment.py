@@ -139,15 +139,19 @@ def test_what_is_not_told_proves_nothing(value: float | None) -> None:
 
 def test_a_nan_among_numbers_hides_no_inert_knob() -> None:
     """What there is of numbers is judged, under whatever name it is told."""
-    assert "in 2 steps" in why(tell(applied(EFFECT), "actor/flow", [0.0, NAN, 0.0]))
+    assert "in 3 steps" in why(tell(applied(EFFECT), "actor/flow", [0.0, NAN, 0.0, 0.0]))
 
 
-def test_a_slow_rank_is_waited_for() -> None:
-    """The last of the three steps counts when every rank has told it."""
-    story = tell(applied(EFFECT, world=2, flow=0.0), "flow", [0.0] * 2)
-    story.step(APPLIED + 3, ranks=[0], mood=0.1, flow=0.0)
+def test_where_nothing_is_called_for_nothing_proves_a_knob_inert() -> None:
+    """A control that is at rest because entropy is above the trainer's own floor works; below it, it must move."""
+    called_for = EFFECT.replace("above: 0", "above: 0, when: [mean, least]")
+    assert called_for != EFFECT
+    story = applied(called_for)
+    for step in range(APPLIED + 1, APPLIED + 5):
+        story.step(step, mood=0.1, flow=0.0, mean=0.5, least=0.3)
     assert is_tried(story)
-    story.step(APPLIED + 3, ranks=[1])
+    for step in range(APPLIED + 5, APPLIED + 8):
+        story.step(step, mood=0.1, flow=0.0, mean=0.2, least=0.3)
     assert story.action.remedy == "undo"
 
 
@@ -194,12 +198,21 @@ def test_what_a_misread_answer_has_moved_goes_back(values: dict[str, float]) -> 
     assert undone == ([("last", 0.5)] if "last" in values else [("push", 0.1)])
 
 
-def test_every_rank_is_read_back() -> None:
-    """A rank that trains with the old value is found, though another has answered since."""
+@pytest.mark.parametrize("read", [(0.1, 0.4), (0.4, 0.1)], ids=["the first", "the last"])
+def test_ranks_that_read_back_different_values_are_stopped(read: tuple[float, float]) -> None:
+    """They no longer train alike, whichever has answered last: nothing more is tried, a person is asked."""
     story = turned(world=2)
-    for rank, found in ((0, 0.1), (1, 0.4)):
+    for rank, found in enumerate(read):
         story.ack(step=APPLIED, ranks=[rank], values={"push": found})
-    assert "push reads 0.1" in why(story)
+    assert story.incident.state == "stopped" and "different values" in story.incident.why
+
+
+def test_an_undo_is_read_back_too() -> None:
+    """An incident is not called undone while the knob is where the remedy put it."""
+    story = tell(applied(EFFECT), "flow", [0.0] * 3)
+    assert story.action.remedy == "undo"
+    story.ack(step=APPLIED + 4, values={"push": 0.4})
+    assert [e.state for e in story.told(EntryKind.ACTION) if e.subject.endswith(".2")][-1] == "failed"
 
 
 # -- harmful ---------------------------------------------------------------------------------------------

@@ -242,3 +242,43 @@ def test_a_graver_cause_does_not_wait_for_a_milder_one_s_proof(last: int) -> Non
     story.step(last + 1, mood=0.1, loss=float("nan"), step_applied=0.0)
     assert [i.kind for i in story.incidents] == ["entropy", "nonfinite"]
     assert story.sent() == ["turn", "skip_data"]
+
+
+# -- what is set higher stays, and what another version wrote is read -----------------------------------
+
+
+@pytest.mark.parametrize(
+    ("plan", "now", "value"),
+    [
+        ("at_least: 0.4", 0.1, 0.4),
+        ("at_least: 0.4", 0.6, None),
+        ("at_most: 0.4", 0.6, 0.4),
+        ("at_most: 0.4", 0.1, None),
+    ],
+)
+def test_a_rung_that_raises_never_lowers(plan: str, now: float, value: float | None) -> None:
+    """A knob that a person or an earlier rung has set beyond is left where it is, and the next rung is taken."""
+    knobs = (PUSH._replace(value=now), PULL)
+    story = Story(pack=PACK.replace("to: 0.4KEEP", plan)).begin(knobs=knobs)
+    for step in range(1, 7):
+        story.step(step, mood=1.0 if step < 6 else 0.1)
+    [change] = story.action.knobs
+    assert change == (KnobChange("push", now, value) if value is not None else KnobChange("pull", 0.2, 0.4))
+
+
+def test_keep_of_a_whole_rung_is_still_understood() -> None:
+    """A pack of before says it once for all knobs of a rung."""
+    [rung, *_] = parse(PACK.replace("settle: 5", "settle: 5, keep: true").replace("KEEP", "")).playbooks[0].rungs
+    assert [plan.keep for plan in rung.knobs] == [True]
+
+
+def test_a_floor_is_not_raised_where_its_control_is_off() -> None:
+    """It would count for nothing, and thirty steps would be spent on waiting for it."""
+    pack = PACK.replace("KEEP", "").replace("{name: push, to: 0.4}", "{name: min_entropy_floor, times: 1.25}")
+    floor = KnobState("min_entropy_floor", 0.3, 0.0, 1.0, None)
+    off = (KnobState("token_entropy_flow_control", 0.0, 0.0, 1.0, None), KnobState("alpha_max", 0.0, 0.0, 1.0, None))
+    story = Story(pack=pack).begin(knobs=(floor, *off, PULL))
+    for step in range(1, 7):
+        story.step(step, mood=1.0 if step < 6 else 0.1)
+    assert "counts for nothing" in story.told(EntryKind.ACTION, "passed by")[0].text
+    assert story.action.knobs == [KnobChange("pull", 0.2, 0.4)]

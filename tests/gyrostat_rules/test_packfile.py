@@ -105,17 +105,21 @@ def test_the_core_pack_parses() -> None:
         "RolloutMismatch": ("critical", "mismatch"),
         "TrainerStalled": ("critical", "stall"),
         "TrainerDied": ("critical", "crash"),
+        "FaultInLog": ("warning", ""),
+        "HardwareFaultInLog": ("critical", "hardware"),
     }
     book = pack.playbook("nonfinite")
     assert book is not None
     assert [r.remedy for r in book.rungs] == ["skip_data", "rollback", "rollback", "restart", "stop"]
-    assert book.rungs[2].knobs == (KnobPlan("lr_scale", times=0.5), KnobPlan("max_grad_norm", to=1.0))
+    assert book.rungs[2].knobs == (KnobPlan("lr_scale", times=0.5), KnobPlan("max_grad_norm", at_most=1.0))
 
 
 def test_every_runbook_of_the_core_pack_is_there() -> None:
     """An alert never sends the on-call engineer to a page that does not exist."""
     named = {r.runbook for r in parse(CORE).rules}
-    assert named == {"nonfinite", "stall", "crash", "knobs", "divergence", "entropy", "experts", "mismatch"}
+    assert named == {
+        "nonfinite", "stall", "crash", "knobs", "divergence", "entropy", "experts", "mismatch", "faultline", "hardware",
+    }  # fmt: skip
     for name in named:
         page = (files("gyrostat_rules") / "runbooks" / f"{name}.md").read_text("utf-8")
         for part in ("## What it means", "## What Gyrostat did", "## How to check by hand", "## What to do"):
@@ -211,8 +215,8 @@ MISTAKES = {
         "no playbook is for",
         "add {incident: crash,",
     ),
-    "knob with no aim": (KNOB, "§{name: lr}", "here it is neither", "add times: FACTOR or to: VALUE"),
-    "knob with two aims": (KNOB, "§{name: lr, times: 0.5, to: 1}", "here it is both", "remove one"),
+    "knob with no aim": (KNOB, "§{name: lr}", "here it is by none", "add times: FACTOR or to: VALUE"),
+    "knob with two aims": (KNOB, "§{name: lr, times: 0.5, to: 1}", "here it is by 'times' and 'to'", "keep one"),
     "negative factor": ("times: 0.5", "times: §-0.5", "'times' is -0.5, too small", "write more than 0"),
     "factor of nothing": ("times: 0.5", "times: §0", "'times' is 0, too small", "write more than 0"),
     "infinite aim": ("times: 0.5", "to: §.inf", "'to' is inf", "write a finite number"),

@@ -32,7 +32,7 @@ def mistakes(more: str) -> list[Mistake]:
         pytest.param(
             "settle: 7, knobs: [{name: lr, to: 0, keep: true}, {name: b, times: 2, keep: false}],"
             " effects: [{series: a, below: 2.5}, {series: d, above: 1}], harm: {series: c, falls: 0.25, over: 4}",
-            Rung("turn", 5, (KnobPlan("lr", None, 0.0, True), KnobPlan("b", 2.0)), 7,
+            Rung("turn", 5, (KnobPlan("lr", to=0.0, keep=True), KnobPlan("b", 2.0)), 7,
                  (Effect("a", None, 2.5), Effect("d", 1.0)), Harm("c", 0.25, 4)),
             id="both",
         ),

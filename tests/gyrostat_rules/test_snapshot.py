@@ -10,7 +10,8 @@ from strange_runs import Move, live, runs
 
 from gyrostat_rules import snapshot
 from gyrostat_rules.engine import Engine
-from gyrostat_rules.state import State
+from gyrostat_rules.snapshot import from_plain, to_plain
+from gyrostat_rules.state import Action, State
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -67,3 +68,14 @@ def test_what_cannot_be_written_says_so() -> None:
     """An object that is no plain value is a mistake of ours, named."""
     with pytest.raises(TypeError, match="set cannot be written into a snapshot"):
         snapshot.dump({"a": {1, 2}})
+
+
+def test_what_an_older_version_did_not_know_has_its_default() -> None:
+    """A sidecar that is upgraded in mid-run goes on with the actions that the old one began."""
+    raw = to_plain(Action("i0001.1", "i0001", 0, "turn", 10))
+    old = from_plain(Action, raw[:-2])
+    assert old == Action("i0001.1", "i0001", 0, "turn", 10)
+    with pytest.raises((TypeError, ValueError)):
+        from_plain(Action, raw[:3])
+    with pytest.raises(ValueError, match="another version"):
+        from_plain(Action, [*raw, 1])

@@ -40,6 +40,8 @@ class Case:
     onset_step: int
     fired_step: int
     resolved_step: int = -1
+    opened_at: float = 0.0
+    resolved_at: float = 0.0
     deeds: dict[str, Deed] = field(default_factory=dict)
 
 
@@ -76,7 +78,8 @@ def _note_incident(cases: dict[str, Case], entry: Entry) -> None:
     kind, onset = str(entry.data.get("incident_kind", "")), int(entry.data.get("onset", entry.step))
     case = cases.setdefault(entry.subject, Case(kind, "", onset, int(entry.data.get("fired_step", entry.step))))
     case.kind, case.onset_step, case.state = kind, onset, entry.state
-    case.resolved_step = entry.step if entry.state == "resolved" else -1
+    case.opened_at = case.opened_at or entry.at
+    case.resolved_step, case.resolved_at = (entry.step, entry.at) if entry.state == "resolved" else (-1, 0.0)
 
 
 def _early(cases: dict[str, Case], entry: Entry) -> Case:

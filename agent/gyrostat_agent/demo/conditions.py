@@ -14,6 +14,8 @@ _FIRST = 5
 _ENTROPY_STEPS, _EXPERT_STEPS = 40, 25  # from the action to its effect
 _EVEN, _DEAD = 0.6, 0.1
 _SMOOTH = 5
+_HORIZON = 10  # steps in which an inert knob must be found
+_LAST, _HALF = 10, 0.5  # steps at the end, and of the floor
 _RATES = ("lr_scale",)  # a playbook may leave these lower than it found them
 _GUARDED = 1  # step that may be lost where StepGuard is on
 
@@ -21,6 +23,11 @@ _GUARDED = 1  # step that may be lost where StepGuard is on
 def done(course: Course) -> list[Deed]:
     """The actions that were carried out and held, in order; giving knobs back is none."""
     return [d for d in course.deeds if d.applied_step >= 0 and d.outcome == "done" and d.remedy != "undo"]
+
+
+def applied(course: Course) -> list[Deed]:
+    """The actions that were carried out, whatever came of them, in order; giving knobs back is none."""
+    return [d for d in course.deeds if d.applied_step >= 0 and d.remedy not in ("undo", "page")]
 
 
 def mean(values: Iterable[float]) -> float:
@@ -104,23 +111,29 @@ def _entropy_in_time(trio: Trio) -> str:
     return f"it fired at step {fired}, and a quarter of the entropy was left at {low:.0f}" if fired >= low else ""
 
 
-def _entropy_is_back(trio: Trio) -> str:
-    """The running entropy was above the trainer's floor again within 40 steps of the action that held."""
-    deeds = done(trio.treated.course)
-    if not deeds:
+def _entropy_is_back(after: Callable[[Course], list[Deed]], trio: Trio) -> str:
+    """The running entropy was above the trainer's floor again within 40 steps of the action, and has not gone since."""
+    action = next(iter(after(trio.treated.course)), None)
+    if action is None or not done(trio.treated.course):
         return "no action held"
-    since = deeds[0].applied_step
-    points = [p for p in trio.treated.course.points if since < p.step <= since + _ENTROPY_STEPS]
+    since = action.applied_step
+    course = trio.treated.course
+    points = [p for p in course.points if since < p.step <= since + _ENTROPY_STEPS]
     above = any(p.values.get("entropy_average", 0.0) >= p.values.get("entropy_floor", math.inf) for p in points)
-    return "" if above else f"the entropy was not above its floor within {_ENTROPY_STEPS} steps of step {since}"
+    if not above:
+        return f"the entropy was not above its floor within {_ENTROPY_STEPS} steps of step {since}"
+    low, floor = (
+        mean(p.entropy for p in course.points[-_LAST:]),
+        course.points[-1].values.get("entropy_floor", math.inf),
+    )
+    return "" if low >= _HALF * floor else f"the entropy was {low:.2f} at the end, under half its floor"
 
 
 def _experts_are_even(trio: Trio) -> str:
     """In means of five steps the least balanced layer and loop had rho_eff and dead share as they should, in time."""
-    deeds = done(trio.treated.course)
-    if not deeds:
+    if not done(trio.treated.course):
         return "no action held"
-    since = deeds[0].applied_step
+    since = applied(trio.treated.course)[0].applied_step
     points = [p for p in trio.treated.course.points if since < p.step <= since + _EXPERT_STEPS]
     spans = [points[i : i + _SMOOTH] for i in range(len(points) - _SMOOTH + 1)]
     found = [
@@ -143,7 +156,7 @@ def _found_inert(trio: Trio) -> str:
     if not deeds or deeds[0].outcome != "ineffective":
         return "the knob that does nothing was not found"
     late = deeds[0].ended_step - deeds[0].applied_step
-    return f"it was found {late} steps after the action" if late > _ENTROPY_STEPS else ""
+    return f"it was found {late} steps after the action" if late > _HORIZON else ""
 
 
 _RATE, _ALL = ("lr_scale", "max_grad_norm"), ("lr_scale", "max_grad_norm", "kl_coef", "kl_clamp", "ratio_cap")
@@ -157,9 +170,9 @@ CONDITIONS: Mapping[str, Sequence[Callable[[Trio], str]]] = {
     ),
     "nan_loud": (partial(_knobs_came_back, _ALL),),
     "divergence": (partial(_one_incident, ("knobs", "divergence")), partial(_knobs_came_back, _RATE)),
-    "entropy_collapse": (_entropy_in_time, _entropy_is_back),
+    "entropy_collapse": (_entropy_in_time, partial(_entropy_is_back, applied)),
     "expert_imbalance": (_experts_are_even,),
     "mismatch": (partial(_led_by, "mismatch"), _router_left_alone, partial(_went_back, "restart")),
-    "inert_knob": (_found_inert, _entropy_is_back),
+    "inert_knob": (_found_inert, partial(_entropy_is_back, done)),
     "clean": (_nothing_happened,),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gyrostat_agent.demo.conditions import CONDITIONS, done, mean
-from gyrostat_agent.demo.scenarios import NOTHING
+from gyrostat_agent.demo.scenarios import NOTHING, STEPS
 from gyrostat_agent.demo.trio import Trio
 
 _APART = 20  # steps within which the same kind of incident is a recurrence
@@ -63,8 +63,13 @@ def _nothing_came_back(trio: Trio) -> str:
     for place, first in enumerate(cases):
         for later in cases[place + 1 :]:
             alike = later.kind == first.kind or {later.kind, first.kind} <= _BROKEN
-            if alike and 0 <= later.fired_step - first.resolved_step <= _APART:
+            back = later.opened_at >= first.resolved_at and later.fired_step - first.resolved_step <= _APART
+            if alike and first.resolved_step >= 0 and back:
                 return f"{first.kind} was resolved at step {first.resolved_step}, and was back at {later.fired_step}"
+    last = max((case.resolved_step for case in cases), default=-1)
+    away = _APART if trio.steps >= STEPS else trio.steps // 5  # a run made shorter by hand proves that much less
+    if last >= 0 and trio.steps - last < away:
+        return f"resolved at step {last} of {trio.steps}: that it stays away for {away} steps was not seen"
     return ""
 
 

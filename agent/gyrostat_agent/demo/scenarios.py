@@ -75,7 +75,7 @@ SCENARIOS = {
             guard=True,
             patience=_PATIENCE,
             fault="nan_eps",
-            options=("--set", "use_gepo=0", "--set", "eta=1"),
+            options=("--set", "use_gepo=0", "--set", "eta=1", "--set", "mask_degenerate=0"),
         ),
         Scenario(
             "divergence",

@@ -5,6 +5,7 @@ from gyrostat_rules.detectors.drift import Drift, drift
 from gyrostat_rules.detectors.drop import Drop, drop
 from gyrostat_rules.detectors.entropy import Entropy, entropy
 from gyrostat_rules.detectors.exited import Exited, exited
+from gyrostat_rules.detectors.faultline import FaultLines, fault_line
 from gyrostat_rules.detectors.knobdrift import KnobDrift, knob_drift
 from gyrostat_rules.detectors.level import Level, level
 from gyrostat_rules.detectors.nonfinite import NonFinite, nonfinite
@@ -23,6 +24,7 @@ DETECTORS: dict[str, Detector] = {
     "expert_balance": Detector(expert_balance, ExpertBalance, by_record=True),
     "knob_drift": Detector(knob_drift, KnobDrift, by_record=True),
     "exit": Detector(exited, Exited, by_time=True),
+    "fault_line": Detector(fault_line, FaultLines),
 }
 
 __all__ = ["DETECTORS", "Detector", "Reading"]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from gyrostat_rules.detectors.reading import Reading
-from gyrostat_rules.floorcontrol import OFF, control
+from gyrostat_rules.floorcontrol import OFF, SATURATED, control
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.profile import Told, is_fresh, named, newest, reference, tellers
 from gyrostat_rules.state import State, Window
@@ -23,6 +23,7 @@ _SMOOTH = 0.8  # weight of what was, in the running mean
 _LOOKED_AT = 64  # newest values; the mean has forgotten what lies before
 _LEAST = 10  # rows without which nothing is said, but of an entropy that is next to nothing
 _START = (5, 25)  # places of the values that the run is measured by: its first ones are still of the base model
+_STILL, _STEEP = 0.95, 3.0  # of the mean three steps ago; most that a run may fall at first and come back
 _FORECAST = (12, 20)  # fewest and most steps that a slope rests on
 _INDEPENDENT = 3.0  # such a mean leaves a ninth of its values independent: the slope's error is thrice the plain one
 
@@ -31,8 +32,8 @@ class Entropy(NamedTuple):
     """``look``: level, act, forecast, collapse or explosion. Of a running mean, ``needed`` of ``of`` steps:
 
     level: below the floor, which is ``floor`` nats or ``relative`` times the start, the smaller;
-    act: below ``share`` of the floor, or below all of it where the trainer's own control is off or at its limit; where
-    it is off twice is often enough, and the floor is of the run's very first values if that is the higher one;
+    act: below ``share`` of the floor; below ``spent`` of it where the trainer's own control is at its limit; and below
+    all of it where it is off, when twice is often enough, and the floor is of the very first values if that is higher;
     forecast: falling by ``fall`` a step (of its logarithm) and the floor less than ``within`` steps away;
     explosion: above ``times`` the start and the first values. And of single values, without the mean:
     collapse: below ``sudden`` of the ten steps' median before, twice running; or below ``nothing`` nats, thrice; or
@@ -44,6 +45,7 @@ class Entropy(NamedTuple):
     floor: float = 0.3
     relative: float = 0.5
     share: float = 0.5
+    spent: float = 0.6
     fall: float = 0.02
     within: float = 12.0
     times: float = 1.5
@@ -120,12 +122,13 @@ def _level(params: Entropy, track: _Track, state: State, told: Told) -> _Found |
 
 def _act(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
     judged = control(state, told)
-    floor, share = track.floor, 1.0 if judged.spent else params.share
+    floor, share = track.floor, {OFF: 1.0, SATURATED: params.spent}.get(judged.word, params.share)
+    # At its limit, control was seen to hold runs that learnt on at 0.73 of their floor: that is no collapse yet.
     if judged.word == OFF:
         # Nothing slows a fall: one that is steep from the first step on would be taken for the run's own start.
-        floor = max(floor, min(params.floor, params.relative * track.first)) if floor > 0 else floor
+        floor = max(floor, min(params.floor, params.relative * track.first)) if _falls(track) else floor
         params = params._replace(needed=min(params.needed, 2))
-    name = f"{'' if judged.spent else f'{params.share:.3g} of '}the floor of {floor:.3g}"
+    name = f"{'' if share == 1.0 else f'{share:.3g} of '}the floor of {floor:.3g}"
     found = _beyond(params, track, share * floor, -1, name)
     if found is None:
         return None
@@ -133,11 +136,17 @@ def _act(params: Entropy, track: _Track, state: State, told: Told) -> _Found | N
     return found._replace(why=f"{found.why}; {judged.why}", evidence=evidence)
 
 
+def _falls(track: _Track) -> bool:
+    """True where the mean is still going down: one that has come to rest is as low as this run is."""
+    means = track.means
+    return track.floor > 0 and len(means) > _LEAST and means[-1] < _STILL * means[-4]
+
+
 def _explosion(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
     if not track.settled:  # before, the start is that of a few values, and so is what is far above it
         return None
     # A run that fell steeply at first has a low start, and back where it came from is no explosion.
-    start = max(track.start, track.first)
+    start = max(track.start, min(track.first, _STEEP * track.start))
     return _beyond(params, track, params.times * start, 1, f"{params.times:.3g} times its start")
 
 

@@ -20,6 +20,7 @@ from gyrostat_rules.inputs import (
     Delivery,
     Died,
     Ended,
+    FaultLine,
     Input,
     Item,
     Pack,
@@ -68,6 +69,7 @@ ITEMS: dict[type, st.SearchStrategy[Any]] = {
     ),
     SourceState: st.builds(SourceState, TEXT, TEXT, TEXT),
     Delivery: st.builds(Delivery, TEXT, TEXT, TEXT),
+    FaultLine: st.builds(FaultLine, TEXT, WHOLE, TEXT, TEXT),
 }  # fmt: skip
 INPUTS: dict[type, st.SearchStrategy[Any]] = {
     Batch: st.builds(Batch, NUMBERS, st.lists(st.one_of(*ITEMS.values()), max_size=4).map(tuple)),
