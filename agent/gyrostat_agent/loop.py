@@ -17,6 +17,8 @@ from gyrostat_agent.errors import TemporaryError
 from gyrostat_agent.recovery import recover, settle, trust
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.commands import CommandFiles
+from gyrostat_agent.sources.logs.logfiles import LogFiles
+from gyrostat_agent.sources.logs.table import FORMATS
 from gyrostat_agent.sources.recordfiles import RecordFiles
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import (
@@ -68,6 +70,7 @@ class Agent:
         self._commands = CommandFiles(run)
         self.journal, self.engine, self._fresh, distrust, lost = recover(run)
         self._records = RecordFiles(run, self.journal.offsets(), introduce=lost)
+        self._logs = LogFiles(settings.logs, self.journal.offsets(), FORMATS.get(settings.log_format))
         self._ledger_due = True  # the last agent may have died between its journal and its ledger
         self._ledger_durable = False
         self._ledger_fault = self._ledger_fault_told = ""
@@ -82,12 +85,12 @@ class Agent:
     def once(self) -> bool:
         """One pass; True where there was news."""
         now = self._clock()
-        items = self._drain()
+        items = self._drain(now)
         if items:
             failpoints.reach("batch.drained")
             if self._fresh:
                 self._read_ledger(items, now)
-            self._take(Batch(now, tuple(items)), self._records.offsets())
+            self._take(Batch(now, tuple(items)), {**self._records.offsets(), **self._logs.offsets()})
             self.taken += items
             self._records.sweep()
         self._obey(now)
@@ -117,11 +120,13 @@ class Agent:
         self._save_snapshot()
         self._keep_facts(durable=True)
         self._records.close()
+        self._logs.close()
         self.journal.close()
 
     def abandon(self) -> None:
         """Let go of what is open without writing: after a journal that failed, or in a simulated crash."""
         self._records.close()
+        self._logs.close()
         self.journal.close()
 
     # -- start ----------------------------------------------------------------------------------------
@@ -156,8 +161,9 @@ class Agent:
 
     # -- one pass -------------------------------------------------------------------------------------
 
-    def _drain(self) -> list[Item]:
+    def _drain(self, now: float) -> list[Item]:
         items: list[Item] = list(self._records.drain())
+        items += self._logs.drain(now)
         items += self._checkpoints.drain()
         return items
 

@@ -9,7 +9,8 @@ class Settings(NamedTuple):
     ``approvals``: whether what cannot be undone waits for a person. ``run``: the run's name; the directory's by
     default. ``pack_text`` and ``pack_digest``: the rules. ``tick_seconds``: how often time alone is looked at; a
     stall is counted in minutes, so a second is often enough. ``snapshot_turns``: turns between snapshots; a
-    restart replays at most so many (about 60 µs each).
+    restart replays at most so many (about 60 µs each). ``logs``: files of the trainer's to read beside its records,
+    ``log_format`` what wrote them, '' to recognise it.
     """
 
     run: str
@@ -19,3 +20,5 @@ class Settings(NamedTuple):
     approvals: bool = True
     tick_seconds: float = 1.0
     snapshot_turns: int = 500
+    logs: tuple[str, ...] = ()
+    log_format: str = ""

@@ -11,8 +11,9 @@ from gyrostat_agent.rundir import prepare
 @deciding
 @click.pass_context
 def agent(
-    ctx: click.Context, run_dir: str, listen: str, mode: str, no_approvals: bool, rules: str | None, run_name: str
-) -> None:
+    ctx: click.Context, run_dir: str, listen: str, mode: str, no_approvals: bool, rules: str | None, run_name: str,
+    logs: tuple[str, ...], log_format: str,
+) -> None:  # fmt: skip
     """Watch RUN_DIR until told to end.
 
     \b
@@ -21,5 +22,5 @@ def agent(
     """
     from gyrostat_agent.service import Service, say_on_stderr
 
-    chosen = settings(run_dir, run_name, rules, mode, no_approvals)
+    chosen = settings(run_dir, run_name, rules, mode, no_approvals, logs, log_format)
     ctx.exit(Service(prepare(run_dir), chosen, listen, say_on_stderr).run())

@@ -19,6 +19,8 @@ COMMANDS = {
     "resume": ("word", "End a pause."),
     "trust": ("word", "End observe-only after a broken journal or a lost ledger."),
     "replay": ("replay", "Feed a run's journal to the rules again; the entries must be the same."),
+    "diagnose": ("diagnose", "Say what went wrong in the logs of any past run, and since when."),
+    "series": ("diagnose", "Show how each name in a log was read."),
     "journal": ("journal", "Check the journal's hash chain: `journal verify`."),
     "rules": ("rules", "Check a rule pack: every mistake at its line, all at once."),
 }

@@ -38,6 +38,14 @@ def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return value
 
 
+def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    from gyrostat_agent.sources.logs.table import FORMATS
+
+    if value and value not in FORMATS:
+        raise SetupError(f"--log-format {clean(value)}: there are {', '.join(FORMATS)}")
+    return value
+
+
 run_dir = click.argument("run_dir", type=click.Path(), envvar=RUN_DIR, metavar="RUN_DIR")
 watched_run_dir = click.argument(
     "run_dir", required=False, type=click.Path(), envvar=RUN_DIR, metavar="[RUN_DIR]", callback=_found
@@ -46,8 +54,13 @@ as_json = click.option("--json", "as_json", is_flag=True, help="For machines: on
 
 
 def deciding(command: _F) -> _F:
-    """The options that say what may be done: --mode, --no-approvals, --rules, --run."""
+    """The options that say what may be done and what is read: --mode, --no-approvals, --rules, --run, --log."""
     for option in (
+        click.option("--log-format", default="", metavar="NAME", callback=_known, help="What writes those logs."),
+        click.option(
+            "--log", "logs", multiple=True, type=click.Path(), metavar="FILE",
+            help="A log of the trainer's to read, of whatever trainer; repeat for more. See `gyrostat series FILE`.",
+        ),
         click.option(
             "--run", "run_name", envvar=RUN_NAME, default="", callback=_name,
             help="The run's name; else its directory's.",
@@ -67,11 +80,15 @@ def deciding(command: _F) -> _F:
     return command
 
 
-def settings(run_path: str, run_name: str, rules: str | None, mode: str, no_approvals: bool) -> Settings:
+def settings(
+    run_path: str, run_name: str, rules: str | None, mode: str, no_approvals: bool, logs: tuple[str, ...] = (),
+    log_format: str = "",
+) -> Settings:  # fmt: skip
     """The agent's settings from options; raises SetupError with every mistake of the pack."""
     text = read_pack(rules)
     name = run_name or clean(os.path.basename(os.path.abspath(run_path)))  # as the trainer will spell it
-    return Settings(name, text, digest_of(text), mode, not no_approvals)
+    paths = tuple(os.path.abspath(path) for path in logs)
+    return Settings(name, text, digest_of(text), mode, not no_approvals, logs=paths, log_format=log_format)
 
 
 def read_pack(path: str | None) -> str:

@@ -43,7 +43,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @click.pass_context
 def run(
     ctx: click.Context, run_dir: str | None, mend_within: float, command: tuple[str, ...], listen: str, mode: str,
-    no_approvals: bool, rules: str | None, run_name: str,
+    no_approvals: bool, rules: str | None, run_name: str, logs: tuple[str, ...], log_format: str,
 ) -> None:  # fmt: skip
     """Run COMMAND with the sidecar beside it; signals and exit status pass through unchanged.
 
@@ -56,13 +56,15 @@ def run(
     from gyrostat_agent.supervisor import Supervisor, say
 
     path = os.path.abspath(run_dir) if run_dir else _new_run_dir(run_name)
-    chosen = settings(path, run_name, rules, mode, no_approvals)
+    chosen = settings(path, run_name, rules, mode, no_approvals, logs, log_format)
     place = prepare(path)
     _refuse_second(place)
     argv = [sys.executable, "-m", "gyrostat_agent", "agent", path, "--mode", mode, "--listen", listen]
     argv += ["--run", chosen.run]
     argv += ["--no-approvals"] if no_approvals else []
     argv += ["--rules", os.path.abspath(rules)] if rules else []
+    argv += [word for log in chosen.logs for word in ("--log", log)]
+    argv += ["--log-format", log_format] if log_format else []
     say(f"run directory {path}; look with: gyrostat status {shlex.quote(path)}")
     status = Supervisor(
         command, path, chosen.run, argv, mode=mode, mend_within=mend_within, agent_takes_up=(signal.SIGTERM,)

@@ -15,7 +15,6 @@ _ENTROPY_STEPS, _EXPERT_STEPS = 40, 25  # from the action to its effect
 _EVEN, _DEAD = 0.6, 0.1
 _SMOOTH = 5
 _HORIZON = 10  # steps in which an inert knob must be found
-_LAST, _HALF = 10, 0.5  # steps at the end, and of the floor
 _RATES = ("lr_scale",)  # a playbook may leave these lower than it found them
 _GUARDED = 1  # step that may be lost where StepGuard is on
 
@@ -112,7 +111,10 @@ def _entropy_in_time(trio: Trio) -> str:
 
 
 def _entropy_is_back(after: Callable[[Course], list[Deed]], trio: Trio) -> str:
-    """The running entropy was above the trainer's floor again within 40 steps of the action, and has not gone since."""
+    """The running entropy was above the trainer's floor again within 40 steps of the action.
+
+    That it has not gone since is another check's: it would be an incident again.
+    """
     action = next(iter(after(trio.treated.course)), None)
     if action is None or not done(trio.treated.course):
         return "no action held"
@@ -120,13 +122,7 @@ def _entropy_is_back(after: Callable[[Course], list[Deed]], trio: Trio) -> str:
     course = trio.treated.course
     points = [p for p in course.points if since < p.step <= since + _ENTROPY_STEPS]
     above = any(p.values.get("entropy_average", 0.0) >= p.values.get("entropy_floor", math.inf) for p in points)
-    if not above:
-        return f"the entropy was not above its floor within {_ENTROPY_STEPS} steps of step {since}"
-    low, floor = (
-        mean(p.entropy for p in course.points[-_LAST:]),
-        course.points[-1].values.get("entropy_floor", math.inf),
-    )
-    return "" if low >= _HALF * floor else f"the entropy was {low:.2f} at the end, under half its floor"
+    return "" if above else f"the entropy was not above its floor within {_ENTROPY_STEPS} steps of step {since}"
 
 
 def _experts_are_even(trio: Trio) -> str:

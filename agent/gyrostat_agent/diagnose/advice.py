@@ -1,0 +1,31 @@
+"""Advice: what would have been done about an incident, and what a person looks at next, from pack and runbooks."""
+
+import re
+from importlib import resources
+
+from gyrostat_rules.pack import RulePack
+from gyrostat_rules.remedies import REMEDIES
+
+_CHECKS = 3
+_ITEM = re.compile(r"^\d+\. (.+(?:\n {2,}\S.*)*)", re.MULTILINE)
+
+
+def action(pack: RulePack, kind: str) -> str:
+    """The mildest rung of the playbook for that kind, in words; '' where there is none."""
+    book = pack.playbook(kind)
+    rungs = [rung for rung in book.rungs if rung.remedy != "page"] if book else []
+    if not rungs:
+        return "ask a person" if book else ""
+    knobs = ", ".join(plan.words() for plan in rungs[0].knobs)
+    return REMEDIES[rungs[0].remedy].summary + (f": {knobs}" if knobs else "")
+
+
+def checks(runbook: str) -> tuple[str, ...]:
+    """The first things that a runbook has people check by hand."""
+    try:
+        text = (resources.files("gyrostat_rules") / "runbooks" / f"{runbook}.md").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ()
+    _, _, behind = text.partition("## How to check by hand")
+    found = [" ".join(item.split()) for item in _ITEM.findall(behind.partition("\n## ")[0])]
+    return tuple(found[:_CHECKS])

@@ -1,0 +1,80 @@
+"""Judge: the rules over the records of a log, and what they found, folded into findings."""
+
+import re
+from collections.abc import Iterable
+
+from gyrostat.wire import Record
+from gyrostat_agent.diagnose import advice
+from gyrostat_agent.diagnose.findings import CRITICAL, INFO, WARNING, Finding
+from gyrostat_rules.engine import Engine
+from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.inputs import Batch, Item, Pack
+from gyrostat_rules.packfile import parse
+
+_AT_ONCE = 32  # records a batch: what an engine does once an input is then done once for so many
+_GRAVE = {INFO: 0, WARNING: 1, CRITICAL: 2}
+
+
+class Judge:
+    """Feeds an engine and keeps the findings. ``text`` is a rule pack's, ``digest`` its name."""
+
+    def __init__(self, text: str, digest: str) -> None:
+        self.pack = parse(text)
+        self._engine = Engine()
+        self._rules = {rule.alert: rule for rule in self.pack.rules}
+        self._found: dict[tuple[str, str], Finding] = {}
+        self._waiting: list[Item] = []
+        self._at = 0.0
+        self._engine.feed(Pack(0.0, digest, text))
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Judge records, in order."""
+        for record in records:
+            self._waiting.append(record)
+            self._at = max(self._at, record.time)
+            if len(self._waiting) >= _AT_ONCE:
+                self._feed()
+
+    def findings(self) -> list[Finding]:
+        """What was found, the gravest first, then the earliest."""
+        self._feed()
+        return sorted(self._found.values(), key=lambda f: (-_GRAVE[f.severity], f.onset_step))
+
+    def _feed(self) -> None:
+        if self._waiting:
+            for entry in self._engine.feed(Batch(self._at, tuple(self._waiting))):
+                self._note(entry)
+        self._waiting = []
+
+    def _note(self, entry: Entry) -> None:
+        if entry.kind == EntryKind.INCIDENT and "evidence" in entry.data:
+            self._add(str(entry.data["incident_kind"]), CRITICAL, entry, str(entry.data.get("runbook", "")))
+        elif entry.kind == EntryKind.INCIDENT and " leads: " in entry.text:
+            self._lead(entry)
+        elif entry.kind == EntryKind.ALERT and entry.state == "firing" and not entry.data.get("muted_by"):
+            rule = self._rules[entry.text.partition(" ")[0]]
+            if not rule.incident and rule.severity != INFO:
+                self._add(rule.joins or _spelled(rule.alert), rule.severity, entry, rule.runbook)
+
+    def _add(self, kind: str, severity: str, entry: Entry, runbook: str) -> None:
+        key = (kind, severity)
+        if key in self._found:
+            self._found[key] = self._found[key]._replace(times=self._found[key].times + 1)
+            return
+        why = entry.text.partition(": ")[2] or entry.text
+        onset, fired = int(entry.data.get("onset", entry.step)), int(entry.data.get("fired_step", entry.step))
+        done = advice.action(self.pack, kind) if severity == CRITICAL else ""
+        self._found[key] = Finding(kind, severity, onset, fired, why, done, advice.checks(runbook), runbook)
+
+    def _lead(self, entry: Entry) -> None:
+        """A graver cause leads an incident that was found already: it is called by that."""
+        kind, onset = str(entry.data["incident_kind"]), int(entry.data.get("onset", entry.step))
+        if self._found and (kind, CRITICAL) not in self._found:
+            old = next(reversed(self._found))
+            found = self._found.pop(old)
+            self._found[kind, CRITICAL] = found._replace(kind=kind, onset_step=min(onset, found.onset_step),
+                                                         action=advice.action(self.pack, kind))  # fmt: skip
+
+
+def _spelled(alert: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", alert).lower()
