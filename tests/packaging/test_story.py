@@ -28,7 +28,12 @@ def test_every_command_is_in_the_readme(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/trainer.md", "docs/series.md"]
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        *(f"docs/{name}.md" for name in ("architecture", "trainer", "series", "scenarios", "logs")),
+    ],
 )
 def test_what_a_page_links_to_is_there(page: str) -> None:
     """No dead link inside the repository."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from gyrostat.wire import Record
 
-MOST = 20_000  # records that are judged one by one
+MOST = 10_000  # records that are judged one by one
 
 
 def thinned(records: Iterable[Record], each: int) -> Iterator[Record]:
