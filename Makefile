@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt setuptools wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt \
-	  --no-build-isolation -e '.[agent,reference,dev]'
+	  --no-build-isolation -e '.[agent,gpu,reference,dev]'
 	@touch $@
 
 demo: venv  ## train, break, mend and report: a poisoned item twice, and a learning rate too high

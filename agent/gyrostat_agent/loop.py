@@ -59,17 +59,26 @@ class Checkpoints(Protocol):
         """Whether it still is what was verified, right before it is used."""
 
 
+class Surroundings(Protocol):
+    """What the loop needs of all that is seen besides."""
+
+    def drain(self, now: float, step: int, segment: int) -> Sequence[Item]:
+        """What has come; never waits."""
+
+
 class Agent:
     """One run's sidecar, between two passes. ``clock`` gives Unix seconds."""
 
     def __init__(
-        self, run: RunDirectory, settings: Settings, checkpoints: Checkpoints, clock: Callable[[], float]
-    ) -> None:
+        self, run: RunDirectory, settings: Settings, checkpoints: Checkpoints, clock: Callable[[], float],
+        around: Surroundings | None = None,
+    ) -> None:  # fmt: skip
         self._run, self._settings, self._checkpoints, self._clock = run, settings, checkpoints, clock
         self._directives = DirectiveFiles(run)
         self._commands = CommandFiles(run)
         self.journal, self.engine, self._fresh, distrust, lost = recover(run)
         self._records = RecordFiles(run, self.journal.offsets(), introduce=lost)
+        self._around = around
         self._logs = LogFiles(settings.logs, self.journal.offsets(), FORMATS.get(settings.log_format))
         self._ledger_due = True  # the last agent may have died between its journal and its ledger
         self._ledger_durable = False
@@ -164,6 +173,8 @@ class Agent:
     def _drain(self, now: float) -> list[Item]:
         items: list[Item] = list(self._records.drain())
         items += self._logs.drain(now)
+        if self._around is not None:
+            items += self._around.drain(now, self.engine.state.step, self.engine.state.segment)
         items += self._checkpoints.drain()
         return items
 

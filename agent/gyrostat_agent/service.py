@@ -17,6 +17,7 @@ from gyrostat_agent.loop import Agent
 from gyrostat_agent.rundir import Lock
 from gyrostat_agent.server import Server
 from gyrostat_agent.settings import Settings
+from gyrostat_agent.sources.surroundings import Surroundings
 from gyrostat_agent.sources.wakeup import WakeUp
 from gyrostat_exporters.metrics import Latest
 from gyrostat_exporters.view import Tally, View, nothing, view
@@ -39,6 +40,10 @@ class Service:
         self._wake = WakeUp([run.records, os.path.join(run.agent, "commands")])
         self._verifier = ChildVerifier()
         self._checkpoints = CheckpointSource(self._verifier, wake=self._wake.ring)
+        self._around = Surroundings(
+            self._wake.ring, gpu=settings.gpu, host=settings.host, scrapes=settings.scrapes,
+            receive=settings.receive, token_file=settings.token_file,
+        )  # fmt: skip
         self._latest, self._tally = Latest(), Tally()
         rules = parse(settings.pack_text).rules
         self._severities = {r.alert: r.severity for r in rules}
@@ -61,7 +66,7 @@ class Service:
         while not self._ending or not looked:
             looked = True
             try:
-                agent = Agent(self._run, self._settings, self._checkpoints, time.time)
+                agent = Agent(self._run, self._settings, self._checkpoints, time.time, self._around)
             except (AgentError, JournalError) as error:
                 backoff = self._wait_out(error, backoff)
                 continue
@@ -132,7 +137,7 @@ class Service:
         """What cannot be seen now: silence must never read as healthy."""
         state = agent.engine.state
         found = [fault for fault in (self._trouble, self._checkpoints.fault) if fault]
-        if not any(p.role != "supervisor" for p in state.processes.values()):
+        if not any(p.role not in ("supervisor", "gpu", "host") for p in state.processes.values()):
             found.append("no trainer has spoken yet")
         now = time.time()
         for process in state.processes.values():
@@ -142,6 +147,7 @@ class Service:
 
     def _tell_start(self, agent: Agent) -> None:
         where = f", http://{self._server.address}" if self._server else ""
+        where += f", posts to http://{self._around.address}" if self._around.address else ""
         distrust = agent.engine.state.settings.distrust
         mode = f"observe only: {distrust}" if distrust else f"mode {self._settings.mode}"
         self._say(f"watching {self._run.path}, run {agent.engine.state.run}, {mode}{where}")
@@ -168,6 +174,7 @@ class Service:
     def _leave(self) -> int:
         if self._server is not None:
             self._server.close()
+        self._around.close()
         self._checkpoints.close()
         self._verifier.close()
         self._wake.close()

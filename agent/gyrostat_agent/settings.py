@@ -10,7 +10,8 @@ class Settings(NamedTuple):
     default. ``pack_text`` and ``pack_digest``: the rules. ``tick_seconds``: how often time alone is looked at; a
     stall is counted in minutes, so a second is often enough. ``snapshot_turns``: turns between snapshots; a
     restart replays at most so many (about 60 µs each). ``logs``: files of the trainer's to read beside its records,
-    ``log_format`` what wrote them, '' to recognise it.
+    ``log_format`` what wrote them, '' to recognise it. ``gpu``, ``host``, ``scrapes`` (URLs of metrics pages) and
+    ``receive`` (HOST:PORT for posts, with ``token_file``): what else is looked at; none of it unless asked for.
     """
 
     run: str
@@ -22,3 +23,8 @@ class Settings(NamedTuple):
     snapshot_turns: int = 500
     logs: tuple[str, ...] = ()
     log_format: str = ""
+    gpu: bool = False
+    host: bool = False
+    scrapes: tuple[str, ...] = ()
+    receive: str = ""
+    token_file: str = ""

@@ -107,6 +107,7 @@ def test_the_core_pack_parses() -> None:
         "TrainerDied": ("critical", "crash"),
         "FaultInLog": ("warning", ""),
         "HardwareFaultInLog": ("critical", "hardware"),
+        "GpuLost": ("critical", "hardware"),
     }
     book = pack.playbook("nonfinite")
     assert book is not None

@@ -1,5 +1,7 @@
 """``gyrostat agent``: watch a run directory."""
 
+from typing import Any
+
 import click
 
 from gyrostat_agent.cli.options import deciding, run_dir, settings
@@ -10,10 +12,7 @@ from gyrostat_agent.rundir import prepare
 @run_dir
 @deciding
 @click.pass_context
-def agent(
-    ctx: click.Context, run_dir: str, listen: str, mode: str, no_approvals: bool, rules: str | None, run_name: str,
-    logs: tuple[str, ...], log_format: str,
-) -> None:  # fmt: skip
+def agent(ctx: click.Context, /, run_dir: str, listen: str, **given: Any) -> None:
     """Watch RUN_DIR until told to end.
 
     \b
@@ -22,5 +21,5 @@ def agent(
     """
     from gyrostat_agent.service import Service, say_on_stderr
 
-    chosen = settings(run_dir, run_name, rules, mode, no_approvals, logs, log_format)
+    chosen = settings(run_dir, given)
     ctx.exit(Service(prepare(run_dir), chosen, listen, say_on_stderr).run())

@@ -54,8 +54,19 @@ as_json = click.option("--json", "as_json", is_flag=True, help="For machines: on
 
 
 def deciding(command: _F) -> _F:
-    """The options that say what may be done and what is read: --mode, --no-approvals, --rules, --run, --log."""
+    """The options that say what may be done, and what is read besides records."""
     for option in (
+        click.option("--receive-token", "token_file", type=click.Path(), default="", help="File with their token."),
+        click.option(
+            "--receive", default="", callback=_address, metavar="HOST:PORT",
+            help="Take OTLP metrics and Kubeflow's callback there, e.g. 127.0.0.1:4318.",
+        ),
+        click.option(
+            "--scrape", "scrapes", multiple=True, metavar="URL",
+            help="A /metrics page to read: vLLM, SGLang, DCGM exporter; repeat for more.",
+        ),
+        click.option("--host", is_flag=True, help="Look at this machine: memory, disks, network, kernel log."),
+        click.option("--gpu", is_flag=True, help="Look at this machine's GPUs (NVML), once a second."),
         click.option("--log-format", default="", metavar="NAME", callback=_known, help="What writes those logs."),
         click.option(
             "--log", "logs", multiple=True, type=click.Path(), metavar="FILE",
@@ -80,15 +91,30 @@ def deciding(command: _F) -> _F:
     return command
 
 
-def settings(
-    run_path: str, run_name: str, rules: str | None, mode: str, no_approvals: bool, logs: tuple[str, ...] = (),
-    log_format: str = "",
-) -> Settings:  # fmt: skip
-    """The agent's settings from options; raises SetupError with every mistake of the pack."""
-    text = read_pack(rules)
-    name = run_name or clean(os.path.basename(os.path.abspath(run_path)))  # as the trainer will spell it
-    paths = tuple(os.path.abspath(path) for path in logs)
-    return Settings(name, text, digest_of(text), mode, not no_approvals, logs=paths, log_format=log_format)
+def settings(run_path: str, given: dict[str, Any]) -> Settings:
+    """The agent's settings from the options of ``deciding``; raises SetupError with every mistake of the pack."""
+    text = read_pack(given["rules"])
+    name = given["run_name"] or clean(os.path.basename(os.path.abspath(run_path)))  # as the trainer will spell it
+    paths = tuple(os.path.abspath(path) for path in given["logs"])
+    token = os.path.abspath(given["token_file"]) if given["token_file"] else ""
+    return Settings(
+        name, text, digest_of(text), given["mode"], not given["no_approvals"], logs=paths,
+        log_format=given["log_format"], gpu=given["gpu"], host=given["host"], scrapes=given["scrapes"],
+        receive=given["receive"], token_file=token,
+    )  # fmt: skip
+
+
+def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
+    """The same options again, for a process that is given them."""
+    words = ["--mode", chosen.mode, "--listen", listen, "--run", chosen.run]
+    words += ["--no-approvals"] if not chosen.approvals else []
+    words += ["--rules", os.path.abspath(rules)] if rules else []
+    words += [word for log in chosen.logs for word in ("--log", log)]
+    words += [word for url in chosen.scrapes for word in ("--scrape", url)]
+    words += ["--gpu"] if chosen.gpu else []
+    words += ["--host"] if chosen.host else []
+    named = {"--log-format": chosen.log_format, "--receive": chosen.receive, "--receive-token": chosen.token_file}
+    return words + [word for name, value in named.items() if value for word in (name, value)]
 
 
 def read_pack(path: str | None) -> str:

@@ -7,13 +7,14 @@ import shlex
 import signal
 import sys
 import time
+from typing import Any
 
 import click
 
 from gyrostat.wire import RunDirectory
 from gyrostat.wire.rights import check_folder
 from gyrostat_agent.cli.home import homes
-from gyrostat_agent.cli.options import deciding, settings
+from gyrostat_agent.cli.options import deciding, passed_on, settings
 from gyrostat_agent.errors import HeldError, SetupError
 from gyrostat_agent.rundir import prepare
 
@@ -42,9 +43,8 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.pass_context
 def run(
-    ctx: click.Context, run_dir: str | None, mend_within: float, command: tuple[str, ...], listen: str, mode: str,
-    no_approvals: bool, rules: str | None, run_name: str, logs: tuple[str, ...], log_format: str,
-) -> None:  # fmt: skip
+    ctx: click.Context, /, run_dir: str | None, mend_within: float, command: tuple[str, ...], listen: str, **given: Any
+) -> None:
     """Run COMMAND with the sidecar beside it; signals and exit status pass through unchanged.
 
     Gyrostat's own options stand before COMMAND. What went wrong is counted at the end, on stderr.
@@ -55,19 +55,14 @@ def run(
     """
     from gyrostat_agent.supervisor import Supervisor, say
 
-    path = os.path.abspath(run_dir) if run_dir else _new_run_dir(run_name)
-    chosen = settings(path, run_name, rules, mode, no_approvals, logs, log_format)
+    path = os.path.abspath(run_dir) if run_dir else _new_run_dir(given["run_name"])
+    chosen = settings(path, given)
     place = prepare(path)
     _refuse_second(place)
-    argv = [sys.executable, "-m", "gyrostat_agent", "agent", path, "--mode", mode, "--listen", listen]
-    argv += ["--run", chosen.run]
-    argv += ["--no-approvals"] if no_approvals else []
-    argv += ["--rules", os.path.abspath(rules)] if rules else []
-    argv += [word for log in chosen.logs for word in ("--log", log)]
-    argv += ["--log-format", log_format] if log_format else []
+    argv = [sys.executable, "-m", "gyrostat_agent", "agent", path, *passed_on(chosen, listen, given["rules"])]
     say(f"run directory {path}; look with: gyrostat status {shlex.quote(path)}")
     status = Supervisor(
-        command, path, chosen.run, argv, mode=mode, mend_within=mend_within, agent_takes_up=(signal.SIGTERM,)
+        command, path, chosen.run, argv, mode=chosen.mode, mend_within=mend_within, agent_takes_up=(signal.SIGTERM,)
     ).run()
     if count := _count_incidents(place):
         what = "1 incident" if count == 1 else f"{count} incidents"

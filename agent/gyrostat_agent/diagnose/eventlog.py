@@ -8,6 +8,7 @@ from gyrostat_agent.diagnose.findings import Source
 from gyrostat_agent.sources.logs.gathered import Gathered
 from gyrostat_agent.sources.logs.names import Names
 from gyrostat_agent.sources.tensorboard import EventFile, EventFolder
+from gyrostat_agent.sources.tensorboardtags import TAGS
 
 LIFE = "log"  # the files of one run are read as one life of it
 FORM = "tensorboard"
@@ -24,7 +25,7 @@ class EventLog:
     def __init__(self, path: str) -> None:
         self.path = path
         self._events = EventFolder(path) if os.path.isdir(path) else EventFile(path)
-        self._names = Names({})
+        self._names = Names(TAGS)
         self._steps = 0
 
     def records(self, progress: Callable[[int], None]) -> Iterator[Record]:

@@ -6,7 +6,7 @@ checksum, so that one look into a table tells its tag; any other record is read 
 A header's checksum is always checked: once for each different one. The data's in Python costs five times what the
 reading does, so it is checked where a wrong number would do harm or is likely: in a record of unknown layout, at a
 step that is not the next, at a tag's first number that is not finite, in a file's last record, and all through a
-stretch that shows damage. What is left is a wrong but finite number in a stretch where nothing else is wrong.
+stretch that shows damage. What is left is one wrong finite number, or time, where nothing else is wrong.
 """
 
 import re
@@ -26,12 +26,10 @@ _SMALL = 1 << 16  # bytes of a record without numbers that are checked
 _PATIENCE = 4  # how often damage may be looked into again, in lengths of the stretch: cost stays linear
 _BODY = HEAD + 1  # a header and the key of the wall time
 _MARK = HEAD + 9  # where the step begins, behind the wall time
-# The step, left out where it is 0, and the key of the summary: "mark" below.
 _STEP_KEY, _SUMMARY_KEY = 0x10, 0x2A
-# Zeros to the end are what a network file system shows before it has the bytes.
-_HOLE = re.compile(rb"\0+\Z")
-_STEP = re.compile(rb"(?:\x10([\x80-\xff]{0,8}[\0-\x7f]))?\x2a")
-
+# A mark: the step, which is left out where it is 0, and the key of the summary.
+_STEP = re.compile(rb"(?:\x10[\x80-\xff]{0,8}[\0-\x7f])?\x2a")
+_HOLE = re.compile(rb"\0+\Z")  # what a network file system shows before it has the bytes
 
 _Mark: TypeAlias = tuple[bytes, int, int, int]  # as written, the step, where what follows lies, steps since the last
 _NO_MARK: _Mark = (b"\x10" + b"\xff" * 10, 0, _MARK, 0)  # no record bears it

@@ -33,9 +33,12 @@ def stall(params: Stall, state: State, moment: Moment) -> Iterator[Reading]:
             yield Reading(labels, silent, process.last_step + 1, why)
 
 
+_SAMPLED = ("supervisor", "gpu", "host")  # no steps are expected of them, and their source says itself how it fares
+
+
 def is_silent(params: Stall, process: Process, at: float) -> bool:
     """True where a process that lives has said nothing for too long at ``at``; of a trainer a step is expected."""
-    if process.ended or process.role == "supervisor" or (process.last_step < 0 and process.role != "trainer"):
+    if process.ended or process.role in _SAMPLED or (process.last_step < 0 and process.role != "trainer"):
         return False
     return at - process.last_at > limit(params, process)
 
