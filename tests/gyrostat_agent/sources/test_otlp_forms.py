@@ -143,7 +143,7 @@ def test_what_nobody_reads_is_counted(number: int) -> None:
     ("body", "line"),
     [
         (b"\x0a\xff\x01", "this is no metrics request: a field is longer"),
-        (b"\x00\x00", "no resource metrics"),
+        (b"\x00\x00", "this is no metrics request"),
         (b"\x0b", "this is no metrics request"),
         (b"\xff" * 30, "this is no metrics request"),
         (b"\x08\x01", "no resource metrics"),
