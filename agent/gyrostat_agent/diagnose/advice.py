@@ -10,10 +10,13 @@ _CHECKS = 3
 _ITEM = re.compile(r"^\d+\. (.+(?:\n {2,}\S.*)*)", re.MULTILINE)
 
 
-def action(pack: RulePack, kind: str) -> str:
-    """The mildest rung of the playbook for that kind, in words; '' where there is none."""
-    book = pack.playbook(kind)
-    rungs = [rung for rung in book.rungs if rung.remedy != "page"] if book else []
+def action(pack: RulePack, kind: str, *, harmed: bool = False) -> str:
+    """The mildest rung of the playbook for that kind, in words; '' where there is none.
+
+    ``harmed``: bad updates were applied, so that what only keeps them from coming again is too late.
+    """
+    book, left_out = pack.playbook(kind), {"page", *(("put_back", "skip_data") if harmed else ())}
+    rungs = [rung for rung in book.rungs if rung.remedy not in left_out] if book else []
     if not rungs:
         return "ask a person" if book else ""
     knobs = ", ".join(plan.words() for plan in rungs[0].knobs)

@@ -10,7 +10,7 @@ from gyrostat.wire import Record
 from gyrostat_agent.diagnose import advice
 from gyrostat_agent.diagnose.curves import Curves
 from gyrostat_agent.diagnose.eventlog import LIFE, EventLog, is_events
-from gyrostat_agent.diagnose.findings import CRITICAL, Finding, Findings, Rest, Source
+from gyrostat_agent.diagnose.findings import CRITICAL, INFO, WARNING, Finding, Findings, Rest, Source
 from gyrostat_agent.diagnose.judge import Judge
 from gyrostat_agent.diagnose.thinning import MOST, thinned
 from gyrostat_agent.sources.logs import faultlines
@@ -21,6 +21,7 @@ from gyrostat_agent.sources.logs.said import Fault, Note
 from gyrostat_agent.sources.logs.table import FORMATS, GENERIC
 
 _SAMPLE = 4 * CHUNK  # bytes by which it is judged how many records a file holds
+_ORDER = (CRITICAL, WARNING, INFO)
 _USUAL = 64  # newest step times
 Progress = Callable[[int], None]
 
@@ -131,7 +132,8 @@ class Examination:
 
     def _sum_up(self) -> None:
         said = self._said
-        said.found = [*self._judge.findings(), *self._faults.values()]
+        found = [*self._judge.findings(), *self._faults.values()]
+        said.found = sorted(found, key=lambda one: (_ORDER.index(one.severity), one.onset_step))  # the gravest first
         said.off = list(self._switched_off())
         said.curves = self._curves.drawn()
         grave = [one.onset_step for one in said.found if one.severity == CRITICAL]

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 
 from gyrostat.wire import Record
 from gyrostat_agent.diagnose import advice
-from gyrostat_agent.diagnose.findings import CRITICAL, INFO, WARNING, Finding
+from gyrostat_agent.diagnose.findings import CRITICAL, INFO, Finding
+from gyrostat_rules.causes import DIVERGENCE
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import Batch, Item, Pack
 from gyrostat_rules.packfile import parse
 
 _AT_ONCE = 32  # records a batch: what an engine does once an input is then done once for so many
-_GRAVE = {INFO: 0, WARNING: 1, CRITICAL: 2}
 
 
 class Judge:
@@ -36,9 +36,9 @@ class Judge:
                 self._feed()
 
     def findings(self) -> list[Finding]:
-        """What was found, the gravest first, then the earliest."""
+        """What was found, in the order in which it was; a warning of what turned out grave says nothing more."""
         self._feed()
-        return sorted(self._found.values(), key=lambda f: (-_GRAVE[f.severity], f.onset_step))
+        return [f for (kind, word), f in self._found.items() if word == CRITICAL or (kind, CRITICAL) not in self._found]
 
     def _feed(self) -> None:
         if self._waiting:
@@ -67,13 +67,19 @@ class Judge:
         self._found[key] = Finding(kind, severity, onset, fired, why, done, advice.checks(runbook), runbook)
 
     def _lead(self, entry: Entry) -> None:
-        """A graver cause leads an incident that was found already: it is called by that."""
+        """A graver cause leads an incident that was found already: it is called by that, and looked into as that."""
         kind, onset = str(entry.data["incident_kind"]), int(entry.data.get("onset", entry.step))
-        if self._found and (kind, CRITICAL) not in self._found:
-            old = next(reversed(self._found))
-            found = self._found.pop(old)
-            self._found[kind, CRITICAL] = found._replace(kind=kind, onset_step=min(onset, found.onset_step),
-                                                         action=advice.action(self.pack, kind))  # fmt: skip
+        grave = [key for key in self._found if key[1] == CRITICAL]
+        if not grave or (kind, CRITICAL) in self._found:
+            return
+        found = self._found.pop(grave[-1])
+        rule = self._rules.get(entry.text.partition("{")[0])
+        self._found[kind, CRITICAL] = found._replace(
+            kind=kind, onset_step=min(onset, found.onset_step),
+            why=f"{found.why}; and {entry.text.partition(' leads: ')[2]}",
+            action=advice.action(self.pack, kind, harmed=found.kind == DIVERGENCE),
+            checks=advice.checks(rule.runbook) if rule else found.checks, runbook=rule.runbook if rule else "",
+        )  # fmt: skip
 
 
 def _spelled(alert: str) -> str:
