@@ -48,7 +48,7 @@ def lines(found: Findings) -> Iterator[str]:
     if cost := wasted(found):
         yield ""
         yield from cost
-    if found.off:
+    if found.off and found.read:
         yield ""
         yield "Switched off, for want of their series: " + "; ".join(f"{r.alert} ({r.wants})" for r in found.off)
 
