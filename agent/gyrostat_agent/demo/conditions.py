@@ -83,9 +83,9 @@ def _passed_over(trio: Trio) -> str:
     return f"{back[0]}, though nothing had come back" if held and back else ""
 
 
-def _went_back(remedy: str, trio: Trio) -> str:
-    held = any(d.remedy == remedy for d in done(trio.treated.course))
-    return "" if held else f"no {remedy} held"
+def _went_back(remedies: Sequence[str], trio: Trio) -> str:
+    held = any(d.remedy in remedies for d in done(trio.treated.course))
+    return "" if held else f"no {' or '.join(remedies)} held"
 
 
 def _one_incident(kinds: Sequence[str], trio: Trio) -> str:
@@ -159,8 +159,8 @@ _RATE, _ALL = ("lr_scale", "max_grad_norm"), ("lr_scale", "max_grad_norm", "kl_c
 
 CONDITIONS: Mapping[str, Sequence[Callable[[Trio], str]]] = {
     "nan_data": (_passed_over,),
-    "nan_applied": (partial(_went_back, "rollback"),),
-    "nan_crash": (partial(_went_back, "restart"),),
+    "nan_applied": (partial(_went_back, ("rollback",)),),
+    "nan_crash": (partial(_went_back, ("restart", "rollback")),),
     "nan_advantage": (
         partial(_fired_within, 1), partial(_knobs_came_back, ("adv_eps",)), _weights_stayed_finite, _few_lost,
     ),
@@ -168,7 +168,7 @@ CONDITIONS: Mapping[str, Sequence[Callable[[Trio], str]]] = {
     "divergence": (partial(_one_incident, ("knobs", "divergence")), partial(_knobs_came_back, _RATE)),
     "entropy_collapse": (_entropy_in_time, partial(_entropy_is_back, applied)),
     "expert_imbalance": (_experts_are_even,),
-    "mismatch": (partial(_led_by, "mismatch"), _router_left_alone, partial(_went_back, "restart")),
+    "mismatch": (partial(_led_by, "mismatch"), _router_left_alone, partial(_went_back, ("restart",))),
     "inert_knob": (_found_inert, partial(_entropy_is_back, done)),
     "clean": (_nothing_happened,),
 }  # fmt: skip

@@ -163,7 +163,7 @@ WAYS = {
         "nan_applied", "no rollback held",
         lambda t: do(t, Deed(1, "turn", "allow", "done", FAULT + 2, FAULT + 25))),
     "never started anew": Way(
-        "nan_crash", "no restart held",
+        "nan_crash", "no restart or rollback held",
         lambda t: do(t, Deed(1, "turn", "allow", "done", FAULT + 2, FAULT + 25))),
     "left lower, told again": Way(
         "nan_loud", "max_grad_norm was 1",
