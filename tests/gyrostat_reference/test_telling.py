@@ -43,6 +43,7 @@ def test_a_run_tells_of_itself(tmp_path: Path) -> None:
         "loss", "reward", "reward_std", "entropy", "grad_norm", "kl", "clip_fraction", "zero_advantage_fraction",
         "learning_rate", "response_length", "step_time", "data_cursor", "data_items", "params_finite",
         "step_applied", "guard_exhausted", "checkpoint_busy", "checkpoint_failed", "reward_average", "entropy_average",
+        "reward_min", "reward_max", "reward_finite",
         "unique_fraction",
         "kl_k1", "mismatch_kl", "policy_lag", "router_confidence", "router_logit_rms", "route_overlap", "loop_update_1",
         "loop_update_2", "loop_update_3", "loop_update_4", "entropy_flow", "opefo_lambda", "entropy_bonus",
