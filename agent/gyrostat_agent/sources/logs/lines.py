@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 MOST = 1 << 20  # bytes of one line that are looked at
-_ENDS = re.compile(rb"[\r\n]+")
 _ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _RAY = re.compile(r"\((?P<who>[A-Za-z_][^()]*?) pid=(?P<pid>\d+)(?:, ip=[^)]+)?\)\s?")
 _TORCHRUN = re.compile(r"\[(?:default|rank)?(?P<rank>\d+)\]:\s?")
 _LAUNCHER = re.compile(
     r"(?:(?P<rank>\d{1,5})|(?!(?i:step|global_step|epoch|iter|iteration|update|loss|rank)\d)[A-Za-z][\w.-]*\d): +(?=\S)"
 )
+_HOST = 80  # characters in which a launcher's prefix ends
 _REPEATED = re.compile(r" ?\[repeated (\d+)x across cluster\].*$")
 
 
@@ -37,7 +37,7 @@ class Lines:
 
     def feed(self, data: bytes) -> Iterator[Line]:
         """The lines that ``data`` ends; what it begins is kept for the next."""
-        parts = _ENDS.split(self._rest + data if self._rest else data)
+        parts = (self._rest + data if self._rest else data).replace(b"\r", b"\n").split(b"\n")
         self._rest = parts.pop()
         for part in parts:
             if self._skipping:  # the end of a line whose beginning has been given
@@ -76,12 +76,19 @@ def clean(data: bytes) -> Line:
     text, rank, who = text.strip("\0 \t\ufeff") if text[:1] in "\0\ufeff" else text, -1, ""
     if "pid=" in text and "[repeated" in text:
         text = _REPEATED.sub("", text)
-    while text[:1] in "([" or text[:1].isalnum():
-        found = _RAY.match(text) or _TORCHRUN.match(text) or _LAUNCHER.match(text)
-        if found is None:
-            break
+    while (found := _prefix(text)) is not None:
         text = text[found.end() :]
         groups = found.groupdict()
         who = groups.get("who") or who
         rank = int(groups["rank"]) if groups.get("rank") else rank
     return Line(text, rank, who)
+
+
+def _prefix(text: str) -> re.Match[str] | None:
+    """The prefix that a line begins with, if any; most lines have none, and are told so by their first characters."""
+    first = text[:1]
+    if first == "(":
+        return _RAY.match(text)
+    if first == "[":
+        return _TORCHRUN.match(text)
+    return _LAUNCHER.match(text) if first.isalnum() and ": " in text[:_HOST] else None
