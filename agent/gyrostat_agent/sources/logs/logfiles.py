@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from gyrostat.wire import Record
 from gyrostat_agent.sources.logs import faultlines
 from gyrostat_agent.sources.logs.format import Format
+from gyrostat_agent.sources.logs.log import Log
 from gyrostat_agent.sources.logs.logfile import CHUNK, LogError, LogFile
-from gyrostat_agent.sources.logs.said import Fault
+from gyrostat_agent.sources.logs.said import TRAIN, Fault
 from gyrostat_agent.sources.logs.table import FORMATS, GENERIC
 from gyrostat_rules.inputs import FaultLine, Item, SourceState, SourceWord
 
 _PREFIX = "log:"  # of its offsets' names: no record file is called so
+_ENOUGH, _SHOWN = 20, 8  # lines by which it is judged how well a log is understood; names that are shown
 _CHUNKS = 4  # of one file in one pass, so that a backlog cannot starve the others
 
 
@@ -26,6 +28,7 @@ class LogFiles:
             LogFile(path, FORMATS, GENERIC, form, committed.get(_PREFIX + path, 0), faultlines.find) for path in paths
         ]
         self._said: dict[str, str] = {}
+        self._covered: dict[str, str] = {}
 
     def drain(self, now: float) -> list[Item]:
         """What the files have gained, each up to a bound; told as of ``now``, Unix seconds.
@@ -71,4 +74,17 @@ class LogFiles:
         name = _PREFIX + file.path
         if file.log is None:
             return SourceState(name, SourceWord.FRESH, "read so far, its format is not known yet")
-        return SourceState(name, SourceWord.FRESH, f"read as {file.log.form.title}")
+        return SourceState(
+            name, SourceWord.FRESH, f"read as {file.log.form.title}{self._coverage(file.path, file.log)}"
+        )
+
+    def _coverage(self, path: str, log: Log) -> str:
+        """How much of it was understood, said once enough has come: silence must never read as clean."""
+        if path not in self._covered and log.understood >= _ENOUGH:
+            own = sorted(
+                name for name, known in log.names.known.items() if not known.canonical and known.phase == TRAIN
+            )
+            more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+            names = f"; under their own names: {', '.join(own[:_SHOWN])}{more}" if own else ""
+            self._covered[path] = f": {log.understood} of the first {log.lines} lines{names}"
+        return self._covered.get(path, "")

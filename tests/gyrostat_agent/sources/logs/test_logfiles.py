@@ -32,6 +32,19 @@ def test_what_a_log_gains_is_told_as_of_now_and_once(tmp_path: Path) -> None:
     assert source.drain(NOW + 1) == []
 
 
+def test_how_much_of_a_log_is_understood_is_said_once(tmp_path: Path) -> None:
+    """Lines that say nothing and names that nobody knows: told when enough has come, and not again."""
+    path = tmp_path / "run.log"
+    own = " - my/own:1\n"
+    path.write_text("".join("a library chatters\n" + row(step).rstrip() + own for step in range(1, 25)))
+    source = LogFiles([str(path)], {})
+    said = [one.detail for one in source.drain(NOW) if isinstance(one, SourceState)]
+    assert said == ["read as verl, console or file logger: 24 of the first 48 lines; under their own names: my/own"]
+    with path.open("a") as more:
+        more.write(row(25))
+    assert not [one for one in source.drain(NOW) if isinstance(one, SourceState)]
+
+
 def test_it_goes_on_from_the_offsets_that_were_committed(tmp_path: Path) -> None:
     """An agent that begins anew tells no step twice and leaves none out."""
     path = tmp_path / "run.log"
