@@ -4,7 +4,6 @@ A thread of its own, that sees nothing but the newest view: it can neither slow 
 """
 
 import contextlib
-import ipaddress
 import json
 import socket
 import socketserver
@@ -15,6 +14,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
+from gyrostat_agent.address import is_loopback, is_number, split
 from gyrostat_agent.errors import SetupError
 from gyrostat_exporters.metrics import Latest, RunCollector
 
@@ -27,10 +27,10 @@ class Server:
     """Serves until the process ends. ``alive`` says why the loop is stuck, or ''."""
 
     def __init__(self, listen: str, latest: Latest, alive: Callable[[], str]) -> None:
-        host, port = _split(listen)
+        host, port = split(listen, "--listen", DEFAULT)
         registry = CollectorRegistry()
         registry.register(RunCollector(latest))
-        app = _pages(make_wsgi_app(registry), latest, alive, local=_is_loopback(host))
+        app = _pages(make_wsgi_app(registry), latest, alive, local=is_loopback(host))
         try:
             self._server = make_server(host, port, app, server_class=_Threaded, handler_class=_Silent)
         except OSError as error:
@@ -49,7 +49,7 @@ def _pages(metrics: Any, latest: Latest, alive: Callable[[], str], *, local: boo
         path = environ.get("PATH_INFO", "/")
         if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
             return _answer(start, "405 Method Not Allowed", {"error": "this page is for reading"})
-        if local and not _is_address(environ.get("HTTP_HOST", "")):
+        if local and not is_number(environ.get("HTTP_HOST", "")):
             return _answer(start, "403 Forbidden", {"error": "ask for it by address: a name may be anybody's"})
         if path == "/metrics":
             found: Iterable[bytes] = metrics(environ, start)
@@ -74,29 +74,6 @@ def _answer(start: _Start, status: str, said: dict[str, Any]) -> list[bytes]:
     body = (json.dumps(said) + "\n").encode()
     start(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return [body]
-
-
-def _split(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise SetupError(f"--listen {listen}: write HOST:PORT, e.g. {DEFAULT}")
-    return host.strip("[]"), int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or host.startswith("127.") or host == "::1"
-
-
-def _is_address(host: str) -> bool:
-    """True for localhost or a number: a name that a web page made up, and had resolved to this machine, is neither."""
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() and not host.endswith("]") else host
-    if name in ("", "localhost"):
-        return True
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 class _Threaded(socketserver.ThreadingMixIn, WSGIServer):

@@ -74,4 +74,5 @@ def test_whatever_the_bytes_are_nothing_is_raised() -> None:
     """Binary junk, half an escape, NUL: lines all the same."""
     rng = random.Random(1)
     for _ in range(300):
-        texts(rng.randbytes(200), b"\x1b[", rng.randbytes(50))
+        junk = rng.randbytes(200)
+        assert texts(junk, b"\x1b[", rng.randbytes(50), b"\nstep 7\n")[-1] == "step 7"  # and what follows is read
