@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scenario_code import code
+
 from gyrostat_agent.demo.scenarios import CLEAN, SCENARIOS, UNTREATED, Layout, command
 
 _ASK = "page"  # asks a person, and mends nothing
@@ -23,7 +25,8 @@ class Row(NamedTuple):
 
     ``twin`` is the reward of the control twin, None where it is not known yet or where there is no fault to judge.
     ``acted_after``: steps from the fault to the first action, None where one was missing. ``went_back_to``: the
-    steps that the treated run went back to. ``actions``: ``remedy: outcome``, those passed by included.
+    steps that the treated run went back to. ``actions``: ``remedy: outcome``, those passed by included. ``code``: a
+    name of the code that played it, '' where that is not known.
     """
 
     scenario: str
@@ -39,6 +42,7 @@ class Row(NamedTuple):
     acted_after: int | None
     went_back_to: tuple[int, ...]
     actions: tuple[str, ...]
+    code: str = ""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -74,6 +78,7 @@ def reduced(told: Mapping[str, Any]) -> Row:
         told["clean"] if has_fault(scenario) and not went_back_to else None,
         told["lost_steps"], _acted_after(told), went_back_to,
         tuple(f"{deed['remedy']}: {deed['outcome'] or deed['verdict'] or 'no outcome'}" for deed in deeds),
+        code(),
     )  # fmt: skip
 
 

@@ -116,7 +116,11 @@ def _played(results: Results, found: Sequence[Summary]) -> str:
     seeds = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
     named = {"gyrostat": "Gyrostat", "python": "Python", "torch": "torch"}
     tools = ", ".join(f"{shown} {results.played[name]}" for name, shown in named.items() if name in results.played)
-    return f"Mode act, approvals off: nobody helps. Seeds of each scenario: {seeds}. {tools}."
+    played = f"Mode act, approvals off: nobody helps. Seeds of each scenario: {seeds}. {tools}."
+    codes = sorted({row.code for row in results.rows})
+    if len(codes) > 1:
+        return f"{played} Played with {len(codes)} versions of the code."
+    return f"{played} One version of the code ({codes[0]})." if codes and codes[0] else played
 
 
 def _cells(one: Summary) -> list[str]:

@@ -1,10 +1,12 @@
 """What the campaign says of its rows, and what README and the page of scenarios show of it."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scenario_code import code
 from scenario_rows import Results, Row, read, write
 from scenario_table import BEGIN, END, Summary, as_json, between_marks, markdown, summaries, summary
 
@@ -113,3 +115,25 @@ def test_a_summary_of_what_was_never_acted_on_has_no_steps() -> None:
     """A missing figure is a dash, never a 0."""
     told: Summary = summary("nan_data", rows(5, acted_after=None))
     assert told.acted is None and " | - | " in line(rows(5, acted_after=None), "nan_data")
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        (("", ""), ""),
+        (("ab12", "ab12"), "One version of the code (ab12)."),
+        (("ab12", "cd34"), "2 versions of the code"),
+    ],
+    ids=["not known", "one", "two"],
+)
+def test_the_table_says_how_many_versions_of_the_code_played_it(codes: tuple[str, str], said: str) -> None:
+    """Rows of two versions are no one measurement, and must not look like it."""
+    given = tuple(ROW._replace(seed=seed, code=code) for seed, code in enumerate(codes))
+    told = markdown(Results({}, given)).splitlines()[0]
+    assert told.endswith(said) if len(set(codes)) == 1 else said in told
+
+
+def test_the_code_is_named_by_what_is_in_it() -> None:
+    """The same name each time, and not that of nothing: what decides is found."""
+    assert re.fullmatch(r"[0-9a-f]{10}", code())
+    assert code() == code.__wrapped__()
