@@ -40,7 +40,7 @@ playbooks:
     budget: {actions: 100000, steps: 1}
     ceiling: {incidents: 100000, steps: 1}
     cooldown: 0
-    rungs: [{remedy: rollback, horizon: 2}]
+    rungs: [{remedy: rollback, horizon: 2, irreversible: true}]
 """
 SCALARS = {f"series_{i}": 0.5 * i for i in range(28)}
 LIMIT_SECONDS = 20.0

@@ -23,15 +23,26 @@ _USAGE = 2
 class Campaign:
     """``names`` with ``seeds``, of at least ``steps`` steps each. ``rows`` of an earlier one are not played again.
 
+    Without ``untreated`` that run is not made: no column of the table uses it.
+
     ``jobs`` is what ``lanes.play`` is to start, this being its onlooker; ``failed`` are processes that came to nothing.
     """
 
     def __init__(
-        self, names: Sequence[str], seeds: Sequence[int], steps: int, out: Path, results: Path, rows: Sequence[Row]
+        self,
+        names: Sequence[str],
+        seeds: Sequence[int],
+        steps: int,
+        out: Path,
+        results: Path,
+        rows: Sequence[Row],
+        *,
+        untreated: bool = True,
     ) -> None:
         self.jobs: deque[Play] = deque()
         self.failed: list[str] = []
         self._rows = {row.key: row for row in rows if row.scenario in SCENARIOS}
+        self._untreated = untreated
         self._steps, self._out, self._results, self._began = steps, out, results, time.monotonic()
         self._twins: set[tuple[str, ...]] = set()  # asked for, in this process
         self._wanted = [(name, seed) for seed in seeds for name in names]
@@ -73,7 +84,8 @@ class Campaign:
         scenario_rows.write(self._results, rows, as_json(summaries(rows)))
 
     def _ask_for(self, names: Sequence[str], seed: int) -> None:
-        self.jobs += [demo_of(group, seed, self._steps, self._out) for group in grouped(names, self._steps, seed)]
+        groups = grouped(names, self._steps, seed)
+        self.jobs += [demo_of(group, seed, self._steps, self._out, untreated=self._untreated) for group in groups]
 
     def _take(self, row: Row, demo: Demo) -> None:
         self._rows[row.key] = row

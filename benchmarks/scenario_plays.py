@@ -19,16 +19,18 @@ from scenario_rows import Row, reduced
 from gyrostat_agent.demo.scenarios import CLEAN, RUNS, SCENARIOS, Layout, command
 from gyrostat_agent.demo.stage import folder_of
 
+_PLAYER = Path(__file__).with_name("scenario_player.py")
 _LAST = 10  # of the steps, as the demonstration's own rewards
 
 
 class Demo(NamedTuple):
-    """``gyrostat demo`` of some scenarios that share their clean run, with one seed."""
+    """``gyrostat demo`` of some scenarios that share their clean run, with one seed; ``untreated``: with that run."""
 
     names: tuple[str, ...]
     seed: int
     steps: int
     folder: Path
+    untreated: bool = True
 
     @property
     def title(self) -> str:
@@ -38,8 +40,9 @@ class Demo(NamedTuple):
     @property
     def command(self) -> list[str]:
         """How it is started."""
+        player = ["-m", "gyrostat_agent", "demo"] if self.untreated else [str(_PLAYER)]
         return [
-            sys.executable, "-m", "gyrostat_agent", "demo", "--scenario", ",".join(self.names),
+            sys.executable, *player, "--scenario", ",".join(self.names),
             "--seeds", "1", "--seed-from", str(self.seed), "--steps", str(self.steps), "--no-color",
             "--json", str(self._figures), "--out", str(self._runs),
         ]  # fmt: skip
@@ -110,12 +113,12 @@ def grouped(names: Iterable[str], steps: int, seed: int) -> list[tuple[str, ...]
     return [tuple(group) for group in groups.values()]
 
 
-def demo_of(names: tuple[str, ...], seed: int, steps: int, out: Path) -> Demo:
+def demo_of(names: tuple[str, ...], seed: int, steps: int, out: Path, *, untreated: bool = True) -> Demo:
     """A demonstration, its folder made and rid of an older one's figures; raises OSError."""
     # The count is in the name because the demonstration lays its files out otherwise where it has one scenario alone.
     folder = out.absolute() / f"{names[0]}-{len(names)}-seed-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
-    demo = Demo(names, seed, steps, folder)
+    demo = Demo(names, seed, steps, folder, untreated)
     demo._figures.unlink(missing_ok=True)
     return demo
 

@@ -58,6 +58,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--out", type=Path, default=Path("runs/scenarios"), help="folder for logs and runs (default runs/scenarios)")
     add("--json", type=Path, metavar="FILE", help="results; goes on from what it holds (default OUT/scenarios.json)")
     add("--fresh", action="store_true", help="play again what the results file already holds")
+    add("--no-untreated", action="store_true", help="leave out the untreated runs, which the table does not use")
     add("--table", type=Path, metavar="FILE", help="print the table of a results file, and play nothing")
     given = parser.parse_args(argv)
     if given.steps < FEWEST_STEPS:
@@ -79,7 +80,9 @@ def _campaign(given: argparse.Namespace) -> Campaign:
     known = read(results).rows if results.exists() else ()
     if given.fresh:
         known = tuple(row for row in known if row.scenario not in names or row.seed not in seeds)
-    return Campaign(list(dict.fromkeys(names)), seeds, given.steps, given.out, results, known)
+    return Campaign(
+        list(dict.fromkeys(names)), seeds, given.steps, given.out, results, known, untreated=not given.no_untreated
+    )
 
 
 def _play(campaign: Campaign, at_once: int) -> int:

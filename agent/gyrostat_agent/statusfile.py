@@ -24,6 +24,8 @@ def write(run: RunDirectory, shown: View, address: str) -> None:
         "held": [list(h) for h in shown.held], "ranks": ranks, "alerts": [list(a) for a in shown.alerts],
         "at": time.time(), "pid": os.getpid(),
     }  # fmt: skip
+    if shown.off is not None:
+        said["off"] = [list(o) for o in shown.off]
     with contextlib.suppress(OSError):
         with open(f"{path}.draft", "w", encoding="utf-8") as out:
             json.dump(said, out, allow_nan=False)

@@ -31,6 +31,7 @@ NAMES: dict[str, Name] = {
     "gyrostat_value": Name(GAUGE, ("series", "role", "rank"), "The newest finite value of a series, in its own unit."),
     "gyrostat_nonfinite": Name(COUNTER, ("series", "role", "rank", "value"), "Values that were nan, inf or -inf."),
     "gyrostat_alerts": Name(GAUGE, ("rule", "severity", "state"), "Alerts that are pending or firing."),
+    "gyrostat_rules_without_data": Name(GAUGE, (), "Rules with nothing to look at; gyrostat status names them."),
     "gyrostat_incidents_open": Name(GAUGE, ("kind", "state"), "Incidents that are not over."),
     "gyrostat_incidents": Name(COUNTER, (), "Incidents so far, over all restarts of the agent."),
     "gyrostat_actions": Name(COUNTER, ("remedy", "state"), "Actions sent, and what came of them, by this agent."),
@@ -85,6 +86,8 @@ def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
         yield "gyrostat_nonfinite", (series, role, rank, value), float(nonfinite)
     for alert in sorted(set(view.alerts)):
         yield "gyrostat_alerts", alert, float(view.alerts.count(alert))
+    if view.off is not None:  # before, 0 would be a guess
+        yield "gyrostat_rules_without_data", (), float(len(view.off))
     for incident in sorted(set(view.incidents)):
         yield "gyrostat_incidents_open", incident, float(view.incidents.count(incident))
     for done, count in tally.actions.items():

@@ -3,15 +3,19 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
-from gyrostat_rules.state import Incident, State
+from gyrostat_rules.pack import Rule
+from gyrostat_rules.packfile import PackError, parse
+from gyrostat_rules.state import Incident, Process, State
+from gyrostat_rules.wants import Heard, Off, heard, is_early, off
 
-_SERIES, _RANKS = 64, 64  # most series a rank and ranks a role that are shown; what is cut is counted
+_SERIES, _RANKS, _ROLES = 64, 64, 16  # most series a rank, ranks a role and roles that are shown; cuts are counted
 OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")
 
 
@@ -29,7 +33,8 @@ class Rank(NamedTuple):
 class View(NamedTuple):
     """A run at one moment. ``blind`` names what cannot be seen now, and why; empty is what ready means.
 
-    ``held`` are the actions that wait, each by its id with what for.
+    ``held`` are the actions that wait, each by its id with what for; ``off`` the rules that have nothing to look at,
+    each with what it wants, None while it is too early to say.
     """
 
     run: str
@@ -46,6 +51,7 @@ class View(NamedTuple):
     tally: "Tally"
     held: tuple[tuple[str, str], ...] = ()
     paused: bool = False
+    off: tuple[Off, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -80,11 +86,8 @@ class Tally:
 
 def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable[str]) -> View:
     """Look at the engine's state; ``severities`` maps a rule to its severity, ``blind`` is what the agent knows."""
-    ranks = [
-        Rank(p.role, p.rank, p.last_step, p.last_at, _newest(state, key), p.ended)
-        for key, p in sorted(state.processes.items())[:_RANKS]
-    ]
-    cut = max(0, len(state.processes) - _RANKS) + sum(max(0, len(r.values) - _SERIES) for r in ranks)
+    ranks = [Rank(p.role, p.rank, p.last_step, p.last_at, _newest(state, key), p.ended) for key, p in _shown(state)]
+    cut = len(state.processes) - len(ranks) + sum(max(0, len(r.values) - _SERIES) for r in ranks)
     sources = [f"{n}: {s[1]}" for n, s in state.sources.items() if s[0] not in (SourceWord.FRESH, SourceWord.DAMAGED)]
     return View(
         state.run, state.settings.mode, state.settings.distrust, state.step, state.segment,
@@ -92,12 +95,43 @@ def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable
         tuple((a.rule, severities.get(a.rule, ""), a.state) for a in state.alerts.values()),
         tuple((i.kind, i.state) for i in state.incidents if _goes_on(state, i)), state.incident_count,
         (*blind, *sources), cut, tally.copy(), _held(state), state.settings.paused,
+        _without_data(state),
     )  # fmt: skip
 
 
 def nothing(run: str, mode: str, blind: str) -> View:
     """What is shown before anything could be looked at, and why."""
     return View(run, mode, "", -1, 0, (), (), (), 0, (blind,), 0, Tally())
+
+
+def _without_data(state: State) -> tuple[Off, ...] | None:
+    _rules(state.pack_text)  # takes 50 ms once: with the first view, when nothing is in a hurry yet
+    return None if is_early(state) else _off(state.pack_text, heard(state))
+
+
+@lru_cache(maxsize=4)  # a trainer tells the same names for days
+def _off(pack_text: str, told: Heard) -> tuple[Off, ...]:
+    return off(_rules(pack_text), told)
+
+
+@lru_cache(maxsize=4)
+def _rules(pack_text: str) -> tuple[Rule, ...]:
+    try:
+        return parse(pack_text).rules if pack_text else ()
+    except PackError:  # another version took it: the engine has no rules either until it is handed its own
+        return ()
+
+
+def _shown(state: State) -> list[tuple[str, Process]]:
+    """Trainers first, then the other roles; of each its first ranks: many GPUs must not hide the one that trains."""
+    order = sorted(state.processes.items(), key=lambda each: (each[1].role != "trainer", each[1].role, each[1].rank))
+    ranks: Counter[str] = Counter()
+    shown = []
+    for key, process in order:
+        ranks[process.role] += 1
+        if ranks[process.role] <= _RANKS and len(ranks) <= _ROLES:
+            shown.append((key, process))
+    return shown
 
 
 def _held(state: State) -> tuple[tuple[str, str], ...]:

@@ -91,7 +91,7 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
         state.run = state.run or hello.run
         state.next_directive = max(state.next_directive, hello.last_directive + 1)
     if new_life:
-        process.step_seconds, process.last_at, process.spoken = [], moment.at, False
+        process.step_seconds, process.last_at, process.spoken, process.told = [], moment.at, False, 0
         text = f"{hello.role} {hello.rank} of {hello.world} began, segment {hello.segment}"
         moment.write(EntryKind.RUN, key, "began", text, incarnation=hello.incarnation, pid=hello.pid)
         if old is not None:
@@ -124,10 +124,12 @@ def _take_record(state: State, moment: Moment, record: Record) -> None:
     recent = state.recent.setdefault(key, [])
     if recent and _place(recent[-1]) == _place(record):
         record = _joined(recent.pop(), record)
-    elif process.last_step >= record.step and process.last_step >= 0:
-        _go_back(state, moment, key, record)
-    elif process.last_step >= 0 and record.time > process.last_at:
-        process.step_seconds = [*process.step_seconds[-_STEP_TIMES:], record.time - process.last_at]
+    else:
+        process.told += 1
+        if process.last_step >= record.step and process.last_step >= 0:
+            _go_back(state, moment, key, record)
+        elif process.last_step >= 0 and record.time > process.last_at:
+            process.step_seconds = [*process.step_seconds[-_STEP_TIMES:], record.time - process.last_at]
     process.spoken = True
     process.last_step, process.last_at, process.segment = record.step, max(process.last_at, record.time), record.segment
     made = experts.series_of(record.load, (r.load for r in state.recent[key]))

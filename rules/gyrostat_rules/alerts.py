@@ -4,6 +4,7 @@ from gyrostat_rules.detectors import DETECTORS, Reading
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Rule
+from gyrostat_rules.phases import is_in
 from gyrostat_rules.state import Alert, State
 
 PENDING, FIRING, RESOLVED = "pending", "firing", "resolved"
@@ -16,8 +17,8 @@ def detect(state: State, moment: Moment) -> None:
         if detector.by_time and moment.records:
             continue
         if moment.closed or detector.by_record:
-            readings = {alert_id(rule, r): r for r in detector.read(rule.params, state, moment)}
-            moment.readings.append((rule, readings))
+            found = (r for r in detector.read(rule.params, state, moment) if _is_meant(rule, r, state))
+            moment.readings.append((rule, {alert_id(rule, r): r for r in found}))
 
 
 def advance(state: State, moment: Moment) -> None:
@@ -32,16 +33,16 @@ def advance(state: State, moment: Moment) -> None:
 
 def inhibit(state: State, moment: Moment) -> None:
     """Mute what a firing alert, or one whose incident is still open, lists as its consequence; then tell."""
-    consequences = {r.alert: r.consequences for r in moment.pack.rules}
+    explains = {r.alert: r.inhibits for r in moment.pack.rules}
     active = {k: a for k, a in state.alerts.items() if a.state == FIRING}
     for incident in state.incidents:
         if incident.open:
             active.update({k: state.alerts[k] for k in incident.alerts if k in state.alerts})
-    muted = {name: key for key, alert in active.items() for name in consequences.get(alert.rule, ())}
+    muted = {name: key for key, alert in active.items() for name in explains.get(alert.rule, ())}
     for incident in state.incidents:
         if incident.open:
             rules = {k.partition("{")[0] for k in incident.alerts}
-            muted.update({name: incident.id for rule in rules for name in consequences.get(rule, ())})
+            muted.update({name: incident.id for rule in rules for name in explains.get(rule, ())})
     for alert in state.alerts.values():
         by = muted.get(alert.rule, "")
         moment.changed = moment.changed or by != alert.muted_by
@@ -63,12 +64,13 @@ def _breached(state: State, moment: Moment, rule: Rule, key: str, reading: Readi
             rule.alert, dict(reading.labels), "", moment.step, moment.at, onset, moment.step, reading.value, ""
         )
         state.alerts[key] = alert
-    state_now = FIRING if moment.step - alert.since_step >= rule.for_steps else PENDING
+    _looked(rule, alert, moment, 1)
+    state_now = FIRING if _has_lasted(rule, alert, moment) else PENDING
     if alert.state in (FIRING, state_now) and alert.last_step == moment.step and not moment.records:
         return  # nothing but time has passed: a Tick that changes nothing is not journaled and must leave no trace
     alert.onset = min(alert.onset, reading.onset)
     moment.changed = moment.changed or alert.last_step != moment.step
-    alert.last_step, alert.value, alert.why = moment.step, reading.value, reading.why
+    alert.last_step, alert.last_at, alert.value, alert.why = moment.step, moment.at, reading.value, reading.why
     alert.evidence = dict(reading.evidence)
     if alert.state != FIRING and alert.state != state_now:
         alert.state = state_now
@@ -78,12 +80,50 @@ def _breached(state: State, moment: Moment, rule: Rule, key: str, reading: Readi
 
 def _cleared(state: State, moment: Moment, rule: Rule, key: str) -> None:
     alert = state.alerts[key]
-    if rule.keep_firing_for and alert.state == FIRING and moment.step - alert.last_step <= rule.keep_firing_for:
+    _looked(rule, alert, moment, 0)
+    if _holds_on(rule, alert, moment):
         return
     del state.alerts[key]
     moment.changed = True
     if alert.state == FIRING:
         moment.turned.append((key, alert, RESOLVED))
+
+
+def _is_meant(rule: Rule, reading: Reading, state: State) -> bool:
+    """Whether the rule wants to hear of these labels, in this phase of the process."""
+    labels = reading.labels
+    if any(labels.get(name) not in values for name, values in rule.match.items()):
+        return False
+    return not rule.when or is_in(rule.when, state, labels.get("role", ""), int(labels.get("rank", "0")))
+
+
+def _looked(rule: Rule, alert: Alert, moment: Moment, breached: int) -> None:
+    """Remember the last looks, where the rule counts them; a step that is looked at twice is one look."""
+    if not rule.lasts.of:
+        return
+    if alert.looks and alert.looks[-1][0] == moment.step:
+        alert.looks[-1][1] = max(alert.looks[-1][1], breached)
+    else:
+        alert.looks = [*alert.looks[1 - rule.lasts.of :], [moment.step, breached]]
+
+
+def _has_lasted(rule: Rule, alert: Alert, moment: Moment) -> bool:
+    if rule.lasts.of:
+        return sum(breached for _, breached in alert.looks) >= rule.lasts.steps
+    long = moment.step - alert.since_step >= rule.lasts.steps
+    return long and moment.at - alert.since_at >= rule.lasts.seconds
+
+
+def _holds_on(rule: Rule, alert: Alert, moment: Moment) -> bool:
+    """True for what is not breached now and stays: enough of its last looks were, or it is kept firing for a while."""
+    counted = rule.lasts.of and any(breached for _, breached in alert.looks)
+    if counted and (alert.state != FIRING or _has_lasted(rule, alert, moment)):
+        return True
+    if alert.state != FIRING:
+        return False
+    if rule.keeps.seconds:
+        return moment.at - alert.last_at <= rule.keeps.seconds
+    return bool(rule.keeps.steps) and moment.step - alert.last_step <= rule.keeps.steps
 
 
 def _speaks(rule: Rule, alert: Alert, moment: Moment) -> bool:
@@ -101,13 +141,14 @@ def tell(moment: Moment, key: str, alert: Alert, state: str) -> None:
     rule = next(r for r in moment.pack.rules if r.alert == alert.rule)
     moment.write(
         EntryKind.ALERT, key, state, f"{alert.rule} {state}: {alert.why}", severity=rule.severity, onset=alert.onset,
-        labels={**rule.labels, **alert.labels}, runbook=rule.runbook, muted_by=alert.muted_by or None,
-        summary=_fill(rule.summary, alert) or None, evidence=alert.evidence,
+        labels={**rule.labels, **alert.labels}, runbook=rule.runbook_url, muted_by=alert.muted_by or None,
+        summary=_fill(rule.annotations.get("summary", ""), alert) or None, evidence=alert.evidence,
+        description=_fill(rule.annotations.get("description", ""), alert) or None, fault=rule.fault or None,
     )  # fmt: skip
 
 
-def _fill(summary: str, alert: Alert) -> str:
-    """The rule's sentence with the alert's labels and step in it; the pack's reader allows plain names alone."""
+def _fill(sentence: str, alert: Alert) -> str:
+    """A rule's sentence with the alert's labels and step in it; the pack's reader allows plain names alone."""
     for name, value in {**alert.labels, "step": str(alert.last_step)}.items():
-        summary = summary.replace(f"{{{name}}}", value)
-    return summary
+        sentence = sentence.replace(f"{{{name}}}", value)
+    return sentence

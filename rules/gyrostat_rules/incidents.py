@@ -128,7 +128,7 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> I
     state.incidents = [*old, *state.incidents[-_REMEMBERED:], incident]
     _refresh(state, moment, incident, {alert.rule: rule})
     move(
-        moment, incident, OPEN, alert.why, alerts=[key], runbook=rule.runbook, evidence=incident.evidence,
+        moment, incident, OPEN, alert.why, alerts=[key], runbook=rule.runbook_url, evidence=incident.evidence,
     )  # fmt: skip
     if said := circumstances(state, incident.kind):
         moment.write(EntryKind.INCIDENT, incident.id, OPEN, said, incident_kind=incident.kind, onset=incident.onset,
@@ -138,7 +138,7 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> I
 
 def _first_fired(state: State, alert: Alert, rule: Rule) -> int:
     """The step at which this cause first fired: a warning that turns out to be its consequence fired before it."""
-    same = (a for a in state.alerts.values() if a.rule in rule.consequences and a.labels == alert.labels)
+    same = (a for a in state.alerts.values() if a.rule in rule.inhibits and a.labels == alert.labels)
     return min([alert.since_step, *(a.since_step for a in same if a.state == FIRING)])
 
 

@@ -6,6 +6,8 @@ These are values; ``packfile`` reads them from YAML and reports every mistake, t
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from gyrostat_rules.lasting import Lasting
+
 
 class Severity:
     """How grave an alert is. Only critical opens an incident."""
@@ -16,9 +18,12 @@ class Severity:
 
 
 class Rule(NamedTuple):
-    """When to alert. ``for_steps`` and ``keep_firing_for`` count steps; ``incident`` is the kind it opens.
+    """When to alert. It fires once breached ``lasts`` long, and holds on ``keeps`` long after that.
 
-    ``joins``: the kind as which an alert that opens nothing joins an incident that began at its step or soon after.
+    ``match``: labels that a reading must have, each with the values that will do; ``when``: the phases in which it
+    speaks, or with ``not `` before each those in which it does not. ``fault``: what kind of fault it tells.
+    ``incident`` is the kind it opens. ``joins``: the kind as which an alert that opens nothing joins an incident that
+    began at its step or soon after. ``inhibits``: alerts that it explains, muted while it fires.
     """
 
     alert: str
@@ -26,13 +31,16 @@ class Rule(NamedTuple):
     params: Any
     severity: str
     group: str = ""
-    for_steps: int = 0
-    keep_firing_for: int = 0
+    lasts: Lasting = Lasting()
+    keeps: Lasting = Lasting()
+    match: Mapping[str, tuple[str, ...]] = {}
+    when: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
-    summary: str = ""
-    runbook: str = ""
+    annotations: Mapping[str, str] = {}
+    runbook_url: str = ""
+    fault: str = ""
     incident: str = ""
-    consequences: tuple[str, ...] = ()
+    inhibits: tuple[str, ...] = ()
     joins: str = ""
 
 

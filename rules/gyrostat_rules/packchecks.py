@@ -18,6 +18,7 @@ from gyrostat_rules.detectors import DETECTORS
 from gyrostat_rules.pack import Severity
 from gyrostat_rules.packerrors import explain, show, subject, suggest
 from gyrostat_rules.packtree import REFUSED, Path
+from gyrostat_rules.remedies import REMEDIES
 
 _STRICT = ConfigDict(strict=True, extra="forbid")
 
@@ -82,29 +83,31 @@ def _once(parts: Iterable[tuple[Path, str, dict[str, Any]]], fix: str) -> Iterat
             seen.add(name)
 
 
-def _consequences_exist(pack: Any) -> Iterator[Finding]:
+def _inhibited_exist(pack: Any) -> Iterator[Finding]:
     alerts = {r["alert"]: None for _, r in mappings(pack, "groups", "rules") if isinstance(r.get("alert"), str)}
     for _, name, path in _mutes(pack):
         if name not in alerts:
-            yield Finding(path, f"consequence {show(name)} is no alert of this pack", suggest(name, alerts))
+            yield Finding(
+                path, f"{show(name)}, which is to be inhibited, is no alert of this pack", suggest(name, alerts)
+            )
 
 
-def _nothing_mutes_itself(pack: Any) -> Iterator[Finding]:
+def _nothing_inhibits_itself(pack: Any) -> Iterator[Finding]:
     """Alerts that mute each other in a ring would all be silent, and silence reads as healthy."""
     mutes = {(alert, name): path for alert, name, path in _mutes(pack)}
     while ring := _ring(mutes):
         alert, name = max(ring, key=mutes.__getitem__)
-        what = f"{show(alert)} mutes {show(name)}, and so in the end itself"
-        yield Finding(mutes.pop((alert, name)), what, "remove one of the consequences in this ring")
+        what = f"{show(alert)} inhibits {show(name)}, and so in the end itself"
+        yield Finding(mutes.pop((alert, name)), what, "remove one of the inhibits in this ring")
 
 
 def _mutes(pack: Any) -> Iterator[tuple[str, str, Path]]:
     """Each alert ('' where it has no name yet), a consequence of it, and where the latter stands."""
     for path, rule in mappings(pack, "groups", "rules"):
-        alert, names = rule.get("alert"), rule.get("consequences")
+        alert, names = rule.get("alert"), rule.get("inhibits")
         for i, name in enumerate(names if isinstance(names, tuple) else ()):
             if isinstance(name, str):
-                yield alert if isinstance(alert, str) else "", name, (*path, "consequences", i)
+                yield alert if isinstance(alert, str) else "", name, (*path, "inhibits", i)
 
 
 def _ring(mutes: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -165,6 +168,24 @@ def _turns_have_knobs(pack: Any) -> Iterator[Finding]:
             )
 
 
+def _irreversible_is_said(pack: Any) -> Iterator[Finding]:
+    for path, rung in mappings(pack, "playbooks", "rungs"):
+        remedy = rung.get("remedy")
+        known = REMEDIES.get(remedy) if isinstance(remedy, str) else None
+        if known is not None and not known.reversible and rung.get("irreversible") is not True:
+            yield Finding((*path, "remedy"), f"{show(remedy)} cannot be undone", "add irreversible: true")
+
+
+def _labels_can_match(pack: Any) -> Iterator[Finding]:
+    for path, rule in mappings(pack, "groups", "rules"):
+        match, detector = rule.get("match"), rule.get("detector")
+        if isinstance(match, dict) and isinstance(detector, str) and detector in DETECTORS:
+            known = DETECTORS[detector].labels
+            for name in (n for n in match if isinstance(n, str) and n not in known):
+                what = f"detector {show(detector)} gives no label {show(name)}, so that nothing can match"
+                yield Finding((*path, "match", name), what, suggest(name, known), at_key=True)
+
+
 def _parameters_fit(pack: Any) -> Iterator[Finding]:
     for path, rule in mappings(pack, "groups", "rules"):
         given, name = rule.get("with"), rule.get("detector")
@@ -200,12 +221,14 @@ CHECKS: tuple[Callable[[Any], Iterator[Finding]], ...] = (
     _groups_once,
     _playbooks_once,
     _knobs_once,
-    _consequences_exist,
-    _nothing_mutes_itself,
+    _inhibited_exist,
+    _nothing_inhibits_itself,
     _only_critical_opens,
     _incidents_have_playbooks,
     _knobs_have_one_aim,
     _effects_have_one_limit,
     _turns_have_knobs,
+    _irreversible_is_said,
+    _labels_can_match,
     _parameters_fit,
 )

@@ -9,13 +9,16 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from gyrostat_rules.causes import KINDS
 from gyrostat_rules.detectors import DETECTORS
+from gyrostat_rules.faults import FAULTS
+from gyrostat_rules.lasting import Lasting, lasting
 from gyrostat_rules.pack import Effect, Harm, KnobPlan, Playbook, Rule, Rung, Severity
 from gyrostat_rules.packerrors import show, suggest
+from gyrostat_rules.phases import PHASES
 from gyrostat_rules.remedies import REMEDIES
 
 _T = TypeVar("_T")
@@ -51,15 +54,34 @@ def _spelled(what: str, pattern: str, fix: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _long(value: Any) -> Lasting:
+    """How long, from text; a NamedTuple is what it becomes."""
+    found = lasting(value) if isinstance(value, str) else None
+    if found is None:
+        raise _mistake(f"{show(value)} says no length of time", "write it as '10 steps', '3 of 5 steps' or '30s'")
+    return found
+
+
+def _several(value: Any) -> Any:
+    """One value is a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Long = Annotated[Lasting, BeforeValidator(_long, json_schema_input_type=str)]
+Texts = Annotated[
+    tuple[Name, ...], BeforeValidator(_several, json_schema_input_type=str | list[str]), Field(min_length=1)
+]
+Phase = Annotated[str, _one_of("phase", [*PHASES, *(f"not {phase}" for phase in PHASES)])]
+Fault = Annotated[str, _one_of("fault", FAULTS)]
 Kind = Annotated[str, _one_of("incident kind", KINDS)]
 SeverityWord = Annotated[str, _one_of("severity", (Severity.INFO, Severity.WARNING, Severity.CRITICAL))]
 Summary = Annotated[
-    str, _spelled("summary", _SUMMARY, "name labels as {role} or {value:.3g}, and write {{ for a brace")
+    str, _spelled("sentence", _SUMMARY, "name labels as {role} or {value:.3g}, and write {{ for a brace")
 ]
 Runbook = Annotated[str, _spelled("runbook", _RUNBOOK, "write the page's name without its folder and .md, or a URL")]
 LabelName = Annotated[str, _spelled("label name", _LABEL, "use letters, digits and _, and no digit first")]
@@ -79,13 +101,16 @@ class RuleDraft(Draft):
     detector: Annotated[str, _one_of("detector", DETECTORS)]
     with_: dict[str, Any] = Field({}, alias="with")
     severity: SeverityWord
-    for_steps: Count = Rule._field_defaults["for_steps"]
-    keep_firing_for: Count = Rule._field_defaults["keep_firing_for"]
+    lasts: Long = Field(Rule._field_defaults["lasts"], alias="for")
+    keeps: Long = Field(Rule._field_defaults["keeps"], alias="keep_firing_for")
+    match: dict[LabelName, Texts] = {}
+    when: tuple[Phase, ...] = ()
     labels: dict[LabelName, str] = {}
-    summary: Summary = ""
-    runbook: Runbook = ""
+    annotations: dict[LabelName, Summary] = {}
+    runbook_url: Runbook = ""
+    fault: Fault = ""
     incident: Kind = ""
-    consequences: tuple[Name, ...] = ()
+    inhibits: tuple[Name, ...] = ()
     joins: Kind = ""
 
 
@@ -133,6 +158,7 @@ class RungDraft(Draft):
     knobs: tuple[KnobDraft, ...] = ()
     settle: Count = Rung._field_defaults["settle"]
     keep: bool = False  # of every knob: how packs said it once
+    irreversible: bool = False  # said by whoever writes the pack: they know that it cannot be undone
     effects: tuple[EffectDraft, ...] = ()
     harm: HarmDraft | None = None
 

@@ -86,7 +86,9 @@ def subject(path: Sequence[str | int]) -> str:
 def suggest(word: str, known: Iterable[str]) -> str:
     """The fix for a name nobody knows: the nearest that exist, or all of them."""
     names = list(known)
-    near = get_close_matches(word, names[:_COMPARED], 1) or [n for n in names if word and n.startswith(word)]
+    near = get_close_matches(word, names[:_COMPARED], 1) or [
+        n for n in names if word and (n.startswith(word) or word.startswith(f"{n}_"))
+    ]
     if near:
         return f"did you mean {near[0]!r}?"
     if not names:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gyrostat.wire import KnobChange, KnobState, Record
-from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.inputs import CheckpointSeen
 from gyrostat_rules.pack import Effect, Harm
 
 WINDOW = 256
@@ -13,7 +13,10 @@ FIRST = 32  # values of a run's start that stay: what is usual is measured again
 
 @dataclass(slots=True)
 class Process:
-    """One process of the run, by its newest Hello. ``ended`` says how it ended, '' while it lives."""
+    """One process of the run, by its newest Hello. ``ended`` says how it ended, '' while it lives.
+
+    ``told``: records of this life, a step in two records counted once.
+    """
 
     role: str
     rank: int
@@ -30,6 +33,7 @@ class Process:
     last_at: float = 0.0
     spoken: bool = False
     step_seconds: list[float] = field(default_factory=list)
+    told: int = 0
 
     @property
     def died(self) -> bool:
@@ -60,7 +64,7 @@ class Window:
 
 @dataclass(slots=True)
 class Alert:
-    """One breached label set of one rule."""
+    """One breached label set of one rule. ``looks``: step, and 1 where breached, of those that its rule counts."""
 
     rule: str
     labels: dict[str, str]
@@ -74,6 +78,8 @@ class Alert:
     evidence: dict[str, Any] = field(default_factory=dict)
     muted_by: str = ""
     incident: str = ""
+    last_at: float = 0.0
+    looks: list[list[int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -228,8 +234,8 @@ class State:
     release_orders: dict[str, str] = field(default_factory=dict)
 
     def may_look(self, at: float) -> bool:
-        """True while it cannot be known yet what there is to go back to."""
-        return at < self.look_until and not any(c.fit == Fit.VERIFIED for c in self.checkpoints.values())
+        """True while it cannot be known yet what there is to go back to: the newest, verified first, may be ill."""
+        return at < self.look_until
 
     def trainer(self) -> Process | None:
         """The trainer's rank 0, whom directives name."""

@@ -23,7 +23,7 @@ groups:
         with: {confirmed: true}
         severity: critical
         incident: nonfinite
-        consequences: [NonFiniteValue]
+        inhibits: [NonFiniteValue]
 playbooks:
   - incident: nonfinite
     budget: {actions: 100, steps: 10}
@@ -31,7 +31,7 @@ playbooks:
     cooldown: 0
     rungs: RUNGS
 """
-SKIP = "[{remedy: skip_data, horizon: 3}, {remedy: rollback, horizon: 3}]"
+SKIP = "[{remedy: skip_data, horizon: 3, irreversible: true}, {remedy: rollback, horizon: 3, irreversible: true}]"
 
 
 class Place:

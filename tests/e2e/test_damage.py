@@ -24,7 +24,7 @@ from gyrostat.wire.frames import HEADER
 from gyrostat_rules.inputs import Answer
 
 Places = Callable[..., Place]
-ROLLBACK = "[{remedy: rollback, horizon: 3}]"
+ROLLBACK = "[{remedy: rollback, horizon: 3, irreversible: true}]"
 
 
 # -- record files ------------------------------------------------------------------------------------------
@@ -117,7 +117,8 @@ def test_a_directive_that_must_not_be_obeyed(place: Places, changed: dict[str, o
 
 def test_a_directive_that_somebody_could_have_changed(place: Places) -> None:
     """Opened to all before the trainer reads it: refused, told with its reason, and the next rung mends."""
-    run = place("[{remedy: skip_data, horizon: 3}, {remedy: skip_data, horizon: 3}]")
+    skip = "{remedy: skip_data, horizon: 3, irreversible: true}"
+    run = place(f"[{skip}, {skip}]")
     trainer = run.trainer("--items", "20", "--poison", "10")
     run.parked()
     trainer.send_signal(signal.SIGSTOP)

@@ -76,7 +76,8 @@ def test_agent_killed_while_it_orders_a_restart(place: Places) -> None:
 
     The first restart passes the point once, the second kills; the agent behind passes it once, settling.
     """
-    run = place("[{remedy: restart, horizon: 10}, {remedy: restart, horizon: 10}]")
+    restart = "{remedy: restart, horizon: 10, irreversible: true}"
+    run = place(f"[{restart}, {restart}]")
     trainer = run.trainer_argv("--items", "40", "--poison", "21,23", "--gates", "20", "--no-guard")
     options = ["--mode", "act", "--no-approvals", "--listen", "", "--rules", str(run.pack), "--run-dir", str(run.run)]
     whole = run.start(
@@ -97,8 +98,9 @@ def test_reference_trainer_killed_in_the_middle(place: Places) -> None:
 
     Nobody carries over what dies with a trainer: the item that was passed over is met again, and mended again.
     """
-    again = ", {remedy: rollback, horizon: 3}" * 4  # a rollback dies with its trainer, if no checkpoint follows it
-    run = place(f"[{{remedy: skip_data, horizon: 3}}{again}]")
+    # A rollback dies with its trainer, if no checkpoint follows it.
+    again = ", {remedy: rollback, horizon: 3, irreversible: true}" * 4
+    run = place(f"[{{remedy: skip_data, horizon: 3, irreversible: true}}{again}]")
     argv = [sys.executable, "-m", "gyrostat_reference", "--steps", "20", "--poison-at-step", "8", "--guard"]
     argv += ["--checkpoint-every", "2", "--checkpoints", str(run.root), "--run-dir", str(run.run), "--patience", "2"]
 

@@ -11,7 +11,9 @@ import pytest
 from agent_runs import Bench
 from cli_runs import Run, calling
 
+from gyrostat_agent import statusfile
 from gyrostat_agent.rundir import Lock
+from gyrostat_exporters.view import Tally, view
 
 RANK = {"role": "trainer", "rank": 0, "step": 7, "at": 1.0, "ended": "", "values": {"loss": 0.5}}
 
@@ -64,6 +66,7 @@ def test_all_is_well(cli: Run, held: Bench) -> None:
         json.dumps(shown(step="seven")).encode(),
         json.dumps(shown(alerts=[["a"]])).encode(),
         json.dumps(shown(held=[["a", 1]])).encode(),
+        json.dumps(shown(off=["a"])).encode(),
         json.dumps(shown(blind="x")).encode(),
         json.dumps(shown(ranks=[{"role": "trainer"}])).encode(),
         json.dumps(shown(ranks=[{**RANK, "values": {"loss": "low"}}])).encode(),
@@ -71,7 +74,7 @@ def test_all_is_well(cli: Run, held: Bench) -> None:
     ],
     ids=[
         "a rank that is a number", "truncated", "not JSON", "empty", "a list", "not UTF-8", "huge", "deep", "NaN",
-        "a step in words", "short alerts", "odd held", "odd blind", "half a rank", "odd values", "no step",
+        "a step in words", "short alerts", "odd held", "odd off", "odd blind", "half a rank", "odd values", "no step",
     ],
 )  # fmt: skip
 def test_an_odd_status_file(cli: Run, held: Bench, body: bytes) -> None:
@@ -133,3 +136,50 @@ def test_the_last_agents_news_are_called_so(cli: Run, bench: Bench) -> None:
     lay(bench, shown(pid=1, at=1.0))
     status, out, _ = cli("status", bench.run.path)
     assert status == 1 and "what the last agent saw" in out and "stale" not in out and "step 7" in out
+
+
+@pytest.mark.parametrize(
+    "changed, words, off",
+    [
+        ({}, "rules     too early to say", None),
+        ({"off": []}, "", []),
+        (
+            {"off": [["A", "a or b"], ["B", "c\x1b"]]},
+            "rules     switched off for want of data: A (wants a or b), B (wants c?)\n",
+            [["A", "a or b"], ["B", "c\x1b"]],
+        ),
+    ],
+    ids=["early", "none", "two"],
+)
+def test_rules_that_have_nothing_to_look_at_are_named(
+    cli: Run, held: Bench, changed: dict[str, Any], words: str, off: object
+) -> None:
+    """Their silence does not read as clean, nor does a list that nobody could make yet; it is no failure either."""
+    lay(held, shown(**changed))
+    status, out, _ = cli("status", held.run.path)
+    assert status == 0 and (words in out if words else "rules  " not in out), out
+    assert json.loads(cli("status", "--json", held.run.path)[1])["off"] == off
+
+
+def test_a_live_run_is_asked_what_it_tells(cli: Run, bench: Bench, tmp_path: Path) -> None:
+    """From records and a log to the terminal; what comes is struck off, and the engine knows nothing of it."""
+    log = tmp_path / "train.log"
+    log.write_text("nothing yet\n")
+    agent = bench.agent(logs=(str(log),))
+
+    def off() -> str:
+        agent.once()
+        before = agent.engine.snapshot()
+        statusfile.write(bench.run, view(agent.engine.state, Tally(), {}, ()), "")
+        assert agent.engine.snapshot() == before
+        found = [line for line in cli("status", bench.run.path)[1].splitlines() if line.startswith("rules ")]
+        return found[0] if found else ""
+
+    for step in range(1, 20):
+        bench.tell(step)
+    assert "too early" in off()
+    bench.tell(20)
+    assert "RewardCollapsed (wants reward), " in (said := off()) and "TrainerDied (wants gyrostat run" in said
+    assert "FaultInLog" not in said and "NonFiniteValue" not in said and "TrainerStalled" not in said
+    bench.telemetry.record(21, **{"critic/reward/mean": 0.5})
+    assert "RewardCollapsed" not in off()

@@ -7,6 +7,14 @@ from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.state import Alert, Incident, Process, State, Window
 
 NAN, INF = float("nan"), float("inf")
+PACK = """
+pack: mine
+groups:
+  - name: mine
+    rules:
+      - {alert: RewardGone, detector: drop, with: {series: [reward]}, severity: warning}
+      - {alert: Mismatch, detector: level, with: {series: [mismatch_kl, kl], above: 1}, severity: warning}
+"""
 
 
 def record(step: int, rank: int = 0, **values: float) -> Record:
@@ -19,7 +27,7 @@ def action(state: str) -> Entry:
 
 def full_state() -> State:
     """Two ranks, a firing alert, an open and a resolved incident."""
-    state = State(run="r", step=5, segment=1, incident_count=2)
+    state = State(run="r", step=5, segment=1, incident_count=2, pack_text=PACK)
     for rank in (0, 1):
         state.processes[f"trainer/{rank}"] = Process("trainer", rank, last_step=5, last_at=1005.0)
     state.windows["trainer/0"] = {"loss": Window([4, 5], [0.5, NAN]), "reward": Window([5], [0.25])}
@@ -36,6 +44,17 @@ def full_view(*blind: str) -> View:
     tally = Tally(turns=7, missing=2, damaged=1)
     tally.count([record(4, loss=0.5), record(5, loss=NAN, grad_norm=-INF)], [action("sent"), action("done")])
     return view(full_state(), tally, {"A": "critical"}, blind)
+
+
+def long_state() -> State:
+    """The same, with 20 steps told: what the trainer tells is known."""
+    state = full_state()
+    state.windows["trainer/1"] = {"loss": Window(list(range(20)), [0.5] * 20)}
+    return state
+
+
+def long_view() -> View:
+    return full_view()._replace(off=view(long_state(), Tally(), {}, ()).off)
 
 
 def stale_state() -> State:

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from exported_runs import full_view
+from exported_runs import full_view, long_view
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -33,7 +33,7 @@ def samples(text: str) -> Samples:
 
 def shown() -> Latest:
     latest = Latest()
-    latest.view = full_view()
+    latest.view = long_view()
     return latest
 
 
@@ -72,6 +72,7 @@ def test_a_nan_is_a_counter_and_never_a_sample() -> None:
         ("gyrostat_segment", (), 1.0),
         ("gyrostat_last_record_timestamp_seconds", ("trainer", "0"), 1005.0),
         ("gyrostat_alerts", ("A", "critical", "firing"), 1.0),
+        ("gyrostat_rules_without_data", (), 1.0),
         ("gyrostat_incidents_open", ("nonfinite", "acting"), 1.0),
         ("gyrostat_incidents", (), 2.0),
         ("gyrostat_actions", ("rollback", "done"), 1.0),
@@ -92,6 +93,13 @@ def test_blind_is_not_ready() -> None:
     latest = Latest()
     latest.view = full_view("no trainer has spoken yet")
     assert samples(page(latest))["gyrostat_ready"][()] == 0.0
+
+
+def test_rules_without_data_are_not_counted_too_early() -> None:
+    """Before 20 steps nobody knows how many there are: no sample, rather than a 0 that reads as all is looked at."""
+    latest = Latest()
+    latest.view = full_view()
+    assert "gyrostat_rules_without_data" not in samples(page(latest))
 
 
 def test_the_documentation_lists_exactly_these() -> None:

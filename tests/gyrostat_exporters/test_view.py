@@ -1,7 +1,7 @@
 """A view: what can be shown of a run at one moment, bounded, and not changed any more."""
 
 import pytest
-from exported_runs import INF, NAN, action, full_state, full_view, incident, record, stale_state
+from exported_runs import INF, NAN, action, full_state, full_view, incident, long_state, record, stale_state
 
 from gyrostat_exporters.view import Tally, view
 from gyrostat_rules.state import Process, Window
@@ -46,6 +46,28 @@ def test_actions_are_counted_by_what_came_of_them() -> None:
     assert dict(tally.actions) == {("rollback", "sent"): 1, ("rollback", "ineffective"): 1}
 
 
+def test_rules_that_have_nothing_to_look_at_are_shown() -> None:
+    """By name, with what they want, once the trainer has told 20 steps; before, that it is not known."""
+    assert view(full_state(), Tally(), {}, ()).off is None
+    assert view(long_state(), Tally(), {}, ()).off == (("Mismatch", "mismatch_kl or kl"),)
+
+
+def test_what_is_off_follows_what_is_told_and_the_pack_in_force() -> None:
+    """A series that comes switches its rule on; rules that were taken up since are asked, and none that are gone."""
+    state = long_state()
+    state.windows["trainer/0"]["actor/kl"] = Window([5], [0.1])
+    assert view(state, Tally(), {}, ()).off == ()
+    state.pack_text = state.pack_text.replace("Mismatch", "Gone").replace("mismatch_kl, kl", "entropy")
+    assert view(state, Tally(), {}, ()).off == (("Gone", "entropy"),)
+
+
+def test_a_pack_of_another_version_does_not_end_the_view() -> None:
+    """The engine has no rules then until it is handed its own; what is shown says no more."""
+    state = long_state()
+    state.pack_text = "rules: of tomorrow"
+    assert view(state, Tally(), {}, ()).off == ()
+
+
 def test_a_view_does_not_change_behind_its_reader() -> None:
     """The server's thread reads it while the loop goes on counting."""
     tally = Tally()
@@ -55,10 +77,32 @@ def test_a_view_does_not_change_behind_its_reader() -> None:
 
 
 def test_names_made_anew_each_step_do_not_fill_the_page() -> None:
-    """64 series a rank and 64 processes are shown; the rest is counted as cut."""
+    """64 series a rank and 64 ranks are shown; the rest is counted as cut."""
     state = full_state()
     state.windows["trainer/0"] = {f"s{i:03d}": Window([1], [1.0]) for i in range(70)}
     for rank in range(2, 70):
         state.processes[f"trainer/{rank}"] = Process("trainer", rank)
     shown = view(state, Tally(), {}, ())
     assert (len(shown.ranks), len(shown.ranks[0].values), shown.cut) == (64, 64, 6 + 6)
+
+
+def test_many_gpus_do_not_push_the_trainer_out_of_view() -> None:
+    """64 ranks of each role, in their order, and the trainer's before all others'; what is cut is counted."""
+    state = full_state()
+    for role in ("gpu", "host", "rollout", "trainer"):
+        for rank in range(100):
+            state.processes[f"{role}/{rank}"] = Process(role, rank)
+    shown = view(state, Tally(), {}, ())
+    places = [(rank.role, rank.rank) for rank in shown.ranks]
+    assert places == [(role, rank) for role in ("trainer", "gpu", "host", "rollout") for rank in range(64)]
+    assert shown.cut == 4 * 36
+
+
+def test_roles_made_anew_do_not_fill_the_page() -> None:
+    """16 of them are shown; whoever goes on inventing them is counted."""
+    state = full_state()
+    for number in range(40):
+        state.processes[f"r{number}/0"] = Process(f"r{number}", 0)
+    shown = view(state, Tally(), {}, ())
+    assert [rank.role for rank in shown.ranks[:2]] == ["trainer", "trainer"]
+    assert len({rank.role for rank in shown.ranks}) == 16 and shown.cut == 40 - 15

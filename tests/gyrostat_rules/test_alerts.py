@@ -20,8 +20,8 @@ groups:
 
 
 def test_for_waits_so_many_steps() -> None:
-    """An alert with `for_steps` is pending until it has been breached that long, and then fires."""
-    story = Story(pack=SLOW % "for_steps: 2").begin().steps(1, 3)
+    """An alert with `for` is pending until it has been breached that long, and then fires."""
+    story = Story(pack=SLOW % "for: 2 steps").begin().steps(1, 3)
     story.skipped(4)
     story.skipped(5)
     assert story.alerts["NonFiniteValue/0"].state == "pending"
@@ -31,7 +31,7 @@ def test_for_waits_so_many_steps() -> None:
 
 def test_pending_is_let_go_by_one_good_step() -> None:
     """What was pending and is well again never fired, so nobody is told that it resolved."""
-    story = Story(pack=SLOW % "for_steps: 2").begin().steps(1, 3)
+    story = Story(pack=SLOW % "for: 2 steps").begin().steps(1, 3)
     story.skipped(4)
     story.step(5)
     story.skipped(6)
@@ -41,7 +41,7 @@ def test_pending_is_let_go_by_one_good_step() -> None:
 
 def test_keep_firing_for_holds_on_over_a_gap() -> None:
     """An alert that flickers fires once, and ends once it has been quiet long enough."""
-    story = Story(pack=SLOW % "keep_firing_for: 3").begin().steps(1, 3)
+    story = Story(pack=SLOW % "keep_firing_for: 3 steps").begin().steps(1, 3)
     story.skipped(4)
     story.steps(5, 7)
     assert "NonFiniteValue/0" in story.alerts
@@ -189,7 +189,7 @@ def test_an_alert_whose_rule_is_gone_does_not_stay() -> None:
     """Rules loaded anew without a rule that fires: nobody would ever clear it, so it ends there."""
     story = healthy_run(act=False)
     story.skipped(21)
-    story.feed(Pack(story.at, "other", SLOW.replace("NonFiniteValue", "Another") % "for_steps: 2"))
+    story.feed(Pack(story.at, "other", SLOW.replace("NonFiniteValue", "Another") % "for: 2 steps"))
     assert "NonFiniteValue/0" not in story.alerts
     assert story.told(EntryKind.ALERT, "resolved")
     story.feed(Pack(story.at, "digest", CORE))

@@ -232,8 +232,8 @@ groups:
         incident: nonfinite
       - {alert: S, detector: stall, severity: critical, incident: stall}
 playbooks:
-  - {incident: nonfinite, rungs: [{remedy: rollback, horizon: 5}]}
-  - {incident: stall, rungs: [{remedy: stop}]}
+  - {incident: nonfinite, rungs: [{remedy: rollback, horizon: 5, irreversible: true}]}
+  - {incident: stall, rungs: [{remedy: stop, irreversible: true}]}
 """
     story = healthy_run(pack=pack)
     story.applied(21)

@@ -129,12 +129,12 @@ groups:
         with: {classes: [poison], confirmed: true}
         severity: critical
         incident: nonfinite
-        keep_firing_for: 200
+        keep_firing_for: 200 steps
 playbooks:
   - incident: nonfinite
     cooldown: 0
     rungs:
-      - {remedy: skip_data, horizon: 3}
+      - {remedy: skip_data, horizon: 3, irreversible: true}
       - {remedy: page}
 """
     story = Story(pack=pack).begin().steps(1, 5)

@@ -216,7 +216,7 @@ TWO = PACK.replace("KEEP", "").replace(
         incident: nonfinite
 playbooks:
   - incident: nonfinite
-    rungs: [{remedy: skip_data, horizon: 12}, {remedy: stop}]""",
+    rungs: [{remedy: skip_data, horizon: 12, irreversible: true}, {remedy: stop, irreversible: true}]""",
 )
 
 

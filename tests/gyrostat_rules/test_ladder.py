@@ -21,8 +21,11 @@ playbooks:
   - incident: nonfinite
     cooldown: 0
     rungs:
-      - {remedy: rollback, horizon: 5, knobs: [{name: lr_scale, times: 0.1}, {name: max_grad_norm, to: 1.0}]}
-      - {remedy: stop}
+      - remedy: rollback
+        horizon: 5
+        irreversible: true
+        knobs: [{name: lr_scale, times: 0.1}, {name: max_grad_norm, to: 1.0}]
+      - {remedy: stop, irreversible: true}
 """
 
 
@@ -163,7 +166,8 @@ def test_a_held_action_that_no_longer_fits_is_planned_anew(change: str) -> None:
     else:
         head = CORE.index("      - {remedy: skip_data")
         tail = CORE.index("  # A knob was turned by hand")
-        story.feed(Pack(story.at, "short", CORE[:head] + "      - {remedy: stop}\n\n" + CORE[tail:]))
+        stop = "      - {remedy: stop, irreversible: true}\n\n"
+        story.feed(Pack(story.at, "short", CORE[:head] + stop + CORE[tail:]))
         assert (old.verdict, old.reason) == ("deny", "the playbook has changed")
     assert "no longer fits" in story.told(EntryKind.ACTION, "passed by")[-1].text or old.verdict == "deny"
     story.command("approve", action=old.id, by="Ada")
@@ -280,3 +284,25 @@ def test_a_run_that_is_ill_when_first_seen_is_looked_at_before_it_is_treated() -
     story.checkpoint(15)
     story.tick(6.0)
     assert story.sent() == ["rollback"]
+
+
+def test_the_newest_checkpoint_being_ill_is_no_word_on_the_older_ones() -> None:
+    """They are verified newest first: one saved after the onset comes alone, and older ones are still being read."""
+    story = Story()
+    told = [story.record(step) for step in range(1, 21)] + [story.record(21, loss=NAN, step_applied=1.0)]
+    story.batch(story.hello(), *told)
+    story.checkpoint(21)
+    assert story.sent() == []
+    story.checkpoint(15)
+    assert story.sent() == ["rollback"]
+
+
+def test_where_there_is_no_older_checkpoint_it_is_not_waited_for_long() -> None:
+    """Five seconds after the first Hello what was not told of is not there, and the next rung is taken."""
+    story = Story()
+    told = [story.record(step) for step in range(1, 21)] + [story.record(21, loss=NAN, step_applied=1.0)]
+    story.batch(story.hello(), *told)
+    story.checkpoint(21)
+    story.tick(6.0)
+    passed = [entry.text for entry in story.told(EntryKind.ACTION, "passed by")]
+    assert any("rollback does not fit: no certified checkpoint" in text for text in passed)

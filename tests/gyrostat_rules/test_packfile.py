@@ -8,6 +8,7 @@ import pytest
 from gyrostat_rules.detectors import DETECTORS, Detector
 from gyrostat_rules.detectors.nonfinite import NonFinite
 from gyrostat_rules.detectors.stall import Stall
+from gyrostat_rules.lasting import Lasting
 from gyrostat_rules.pack import KnobPlan, Playbook, Rule, RulePack, Rung
 from gyrostat_rules.packerrors import Mistake
 from gyrostat_rules.packfile import PackError, parse
@@ -23,7 +24,7 @@ groups:
         detector: stall
         severity: critical
         incident: stall
-        consequences: [B]
+        inhibits: [B]
       - alert: B
         detector: nonfinite
         with: {classes: [poison], confirmed: true}
@@ -31,7 +32,7 @@ groups:
 playbooks:
   - incident: stall
     rungs:
-      - {remedy: rollback, horizon: 5, knobs: [{name: lr, times: 0.5}]}
+      - {remedy: rollback, horizon: 5, knobs: [{name: lr, times: 0.5}], irreversible: true}
 """
 
 
@@ -55,7 +56,7 @@ def test_a_pack_becomes_the_values_the_engine_uses() -> None:
     """Every key of a file arrives where the engine looks for it; what is left out has the declared default."""
     rung = Rung("rollback", 5, (KnobPlan("lr", times=0.5),))
     rules = (
-        Rule("A", "stall", Stall(), "critical", "g", incident="stall", consequences=("B",)),
+        Rule("A", "stall", Stall(), "critical", "g", incident="stall", inhibits=("B",)),
         Rule("B", "nonfinite", NonFinite(("poison",), True), "warning", "g"),
     )
     assert parse(SMALL) == RulePack("small", rules, (Playbook("stall", (rung,)),))
@@ -70,13 +71,15 @@ def test_what_bounds_a_playbook_is_read() -> None:
 def test_optional_keys_of_a_rule_are_read() -> None:
     """Labels, summary, runbook and the step counts reach the rule."""
     more = (
-        '{for_steps: 2, keep_firing_for: 3, labels: {team: rl}, summary: "{role} {value:.3g} {{x}}", runbook: stall, '
+        "{for: 3 of 5 steps, keep_firing_for: 90s, labels: {team: rl}, when: [not warmup], match: {role: trainer}, "
+        'fault: crash, annotations: {summary: "{role} {value:.3g} {{x}}"}, runbook_url: stall, '
     )
     text = edited("      - alert: B\n        detector: nonfinite\n        with: {classes: [poison], confirmed: true}\n"
                   "        severity: warning", f"      - {more}alert: B, detector: exit, severity: info}}")  # fmt: skip
     rule = parse(text).rules[1]
-    assert (rule.for_steps, rule.keep_firing_for, rule.labels) == (2, 3, {"team": "rl"})
-    assert (rule.summary, rule.runbook) == ("{role} {value:.3g} {{x}}", "stall")
+    assert (rule.lasts, rule.keeps, rule.labels) == (Lasting(3, 5), Lasting(seconds=90.0), {"team": "rl"})
+    assert (rule.when, rule.match, rule.fault) == (("not warmup",), {"role": ("trainer",)}, "crash")
+    assert (rule.annotations, rule.runbook_url) == ({"summary": "{role} {value:.3g} {{x}}"}, "stall")
 
 
 @pytest.mark.parametrize("number", ["1e-3", "0.001", "1.0e-3", "+.001"])
@@ -117,7 +120,7 @@ def test_the_core_pack_parses() -> None:
 
 def test_every_runbook_of_the_core_pack_is_there() -> None:
     """An alert never sends the on-call engineer to a page that does not exist."""
-    named = {r.runbook for r in parse(CORE).rules}
+    named = {r.runbook_url for r in parse(CORE).rules}
     assert named == {
         "nonfinite", "stall", "crash", "knobs", "divergence", "entropy", "experts", "mismatch", "faultline", "hardware",
     }  # fmt: skip
@@ -130,7 +133,7 @@ def test_every_runbook_of_the_core_pack_is_there() -> None:
 def test_every_alert_of_the_core_pack_has_its_page_and_stands_in_it() -> None:
     """The page that an alert names speaks of that alert."""
     for rule in parse(CORE).rules:
-        assert f"`{rule.alert}`" in (files("gyrostat_rules") / "runbooks" / f"{rule.runbook}.md").read_text("utf-8")
+        assert f"`{rule.alert}`" in (files("gyrostat_rules") / "runbooks" / f"{rule.runbook_url}.md").read_text("utf-8")
 
 
 # -- what is wrong, where, and the fix -----------------------------------------------------------------------
@@ -143,7 +146,7 @@ def test_all_mistakes_come_at_once_with_their_places_and_fixes() -> None:
     with pytest.raises(PackError) as caught:
         parse(text, "core.yaml")
     assert str(caught.value).splitlines() == [
-        "core.yaml:8:9: unknown key 'for_step'; did you mean 'for_steps'?",
+        "core.yaml:8:9: unknown key 'for_step'; did you mean 'for'?",
         "core.yaml:9:19: unknown incident kind 'stal'; did you mean 'stall'?",
         "core.yaml:18:66: 'times' must be a number, not 'half'; write a number such as 0.5, without quotes",
     ]
@@ -160,7 +163,7 @@ PLAYBOOK = "playbooks:\n  - incident: stall\n    rungs:"
 MISTAKES = {
     "unknown key of the pack": ("pack: small", "pack: small\n§playbook: []", "unknown key 'playbook'", "'playbooks'"),
     "unknown key of a group": ("- name: g", "- name: g\n    §limit: 1", "unknown key 'limit'", "name, rules"),
-    "unknown key of a rule": ("alert: B", "alert: B\n        §for: 3", "unknown key 'for'", "'for_steps'"),
+    "unknown key of a rule": ("alert: B", "alert: B\n        §for_steps: 3", "unknown key 'for_steps'", "'for'"),
     "unknown key of a playbook": ("    rungs:", "    §cooldwn: 1\n    rungs:", "'cooldwn'", "'cooldown'"),
     "unknown key of a budget": ("    rungs:", "    budget: {§action: 1}\n    rungs:", "'action'", "'actions'"),
     "unknown key of a rung": ("horizon: 5", "§horizn: 5", "unknown key 'horizn'", "'horizon'"),
@@ -168,14 +171,14 @@ MISTAKES = {
     "unknown parameter": ("confirmed: true", "§confirm: true", "unknown key 'confirm'", "'confirmed'"),
     "parameter where none is": ("severity: warning", "severity: warning\n        §wth: {}", "'wth'", "'with'"),
     "missing pack name": ("pack: small\n", "§", "'pack' is missing", "add pack: ..."),
-    "missing alert name": ("alert: A", "§for_steps: 0", "'alert' is missing", "add alert: ..."),
+    "missing alert name": ("alert: A", "§for: 1 steps", "'alert' is missing", "add alert: ..."),
     "missing remedy": ("{remedy: rollback, ", "§{", "'remedy' is missing", "add remedy: ..."),
     "missing knob name": ("{name: lr, ", "§{", "'name' is missing", "add name: ..."),
     "text for a mapping": ("    rungs:", "    budget: §three\n    rungs:", "a mapping, not 'three'", "{key: value}"),
     "text for a list": ("[poison]", "§poison", "'classes' must be a list, not 'poison'", "[a, b]"),
     "list for a mapping": (SMALL, "§- pack: x", "the pack must be a mapping, not a list", "{key: value}"),
     "number for text": ("name: lr", "name: §7", "'name' must be text, not 7", "quotes"),
-    "number in a list of text": ("[B]", "[B, §5]", "item 2 of 'consequences' must be text, not 5", "quotes"),
+    "number in a list of text": ("[B]", "[B, §5]", "item 2 of 'inhibits' must be text, not 5", "quotes"),
     "text for steps": ("horizon: 5", "horizon: §soon", "a whole number, not 'soon'", "such as 10"),
     "fraction for steps": ("horizon: 5", "horizon: §5.5", "a whole number, not 5.5", "no decimal point"),
     "truth for steps": ("horizon: 5", "horizon: §true", "a whole number, not true", "such as 10"),
@@ -188,11 +191,11 @@ MISTAKES = {
     "unknown remedy": ("remedy: rollback", "remedy: §roll_back", "unknown remedy 'roll_back'", "'rollback'"),
     "remedy nothing is like": ("remedy: rollback", "remedy: §zzz", "unknown remedy 'zzz'", "skip_data, rollback,"),
     "unknown severity": ("severity: warning", "severity: §warn", "unknown severity 'warn'", "'warning'"),
-    "unknown kind": ("incident: stall\n        c", "incident: §stall_\n        c", "kind 'stall_'", "'stall'"),
+    "unknown kind": ("incident: stall\n        i", "incident: §stall_\n        i", "kind 'stall_'", "'stall'"),
     "playbook for no kind": (PLAYBOOK, PLAYBOOK.replace("stall", "§stal"), "incident kind 'stal'", "'stall'"),
-    "unknown consequence": ("[B]", "[B, §BB]", "consequence 'BB' is no alert of this pack", "'B'"),
-    "own consequence": ("[B]", "[B, §A]", "'A' mutes 'A', and so in the end itself", "remove one"),
-    "ring of mutes": (WITH_B, f"{WITH_B}\n        consequences: [§A]", "'B' mutes 'A', and so", "remove one"),
+    "unknown inhibited": ("[B]", "[B, §BB]", "'BB', which is to be inhibited, is no alert", "'B'"),
+    "own inhibition": ("[B]", "[B, §A]", "'A' inhibits 'A', and so in the end itself", "remove one"),
+    "ring of mutes": (WITH_B, f"{WITH_B}\n        inhibits: [§A]", "'B' inhibits 'A', and so", "remove one"),
     "alert twice": ("alert: B", "alert: §A", "alert 'A' is used twice", "rename one"),
     "group twice": (
         "playbooks:",
@@ -211,8 +214,8 @@ MISTAKES = {
     "knob twice": (KNOB, f"{KNOB}, {{name: §lr, to: 1}}", "name 'lr' is used twice", "once in a rung"),
     "incident of a warning": ("critical", "§warning", "severity 'warning' opens no incident", "severity: critical"),
     "no playbook": (
-        "incident: stall\n        c",
-        "incident: §crash\n        c",
+        "incident: stall\n        i",
+        "incident: §crash\n        i",
         "no playbook is for",
         "add {incident: crash,",
     ),
@@ -223,7 +226,7 @@ MISTAKES = {
     "infinite aim": ("times: 0.5", "to: §.inf", "'to' is inf", "write a finite number"),
     "number beyond floats": ("times: 0.5", "to: §1e999", "'to' is inf", "write a finite number"),
     "negative aim": ("times: 0.5", "to: §-1", "'to' is -1, too small", "write 0 or more"),
-    "negative steps": ("alert: B", "alert: B\n        for_steps: §-1", "'for_steps' is -1, too small", "0 or more"),
+    "negative steps": ("alert: B", "alert: B\n        for: §-1", "-1 says no length of time", "3 of 5 steps"),
     "no horizon": ("horizon: 5", "horizon: §0", "'horizon' is 0, too small", "write 1 or more"),
     "negative parameter": (STALL, STALL + WITH + "{times_step: §-1}", "'times_step' is -1", "finite number, 0 or more"),
     "NaN for a parameter": (
@@ -246,10 +249,41 @@ MISTAKES = {
     "harm over too many": (KNOBS, f"{KNOBS}, harm: {HARM}, over: §51}}", "'over'", ""),
     "harm of twice all": (KNOBS, f"{KNOBS}, harm: {{series: a, falls: §2}}", "'falls'", ""),
     "unknown key of a harm": (KNOBS, f"{KNOBS}, harm: {HARM}, §ovr: 3}}", "unknown key 'ovr'", "'over'"),
-    "no rungs": (f"- {{remedy: rollback, horizon: 5, knobs: [{KNOB}]}}", "§[]", "'rungs' is empty", "at least one"),
-    "runbook with a path": ("alert: B", "alert: B\n        runbook: §../b.md", "is no runbook", "without its folder"),
+    "irreversible and not said": (
+        f"rollback, horizon: 5, {KNOBS}, irreversible: true",
+        f"§rollback, horizon: 5, {KNOBS}",
+        "'rollback' cannot be undone",
+        "add irreversible: true",
+    ),
+    "label that nothing bears": (
+        "alert: B",
+        "alert: B\n        match: {§layer: '3'}",
+        "gives no label 'layer'",
+        "known are role, rank",
+    ),
+    "label of no value": ("alert: B", "alert: B\n        match: {role: §[]}", "'role' is empty", "at least one"),
+    "unknown phase": ("alert: B", "alert: B\n        when: [§not warm_up]", "unknown phase", "'not warmup'"),
+    "unknown fault": ("alert: B", "alert: B\n        fault: §nan", "unknown fault 'nan'", ""),
+    "more than there are": ("alert: B", "alert: B\n        for: §5 of 3 steps", "no length of time", "3 of 5 steps"),
+    "no rungs": (
+        f"- {{remedy: rollback, horizon: 5, knobs: [{KNOB}], irreversible: true}}",
+        "§[]",
+        "'rungs' is empty",
+        "at least one",
+    ),
+    "runbook with a path": (
+        "alert: B",
+        "alert: B\n        runbook_url: §../b.md",
+        "is no runbook",
+        "without its folder",
+    ),
     "label with a dash": ("alert: B", "alert: B\n        labels: {§a-b: c}", "'a-b' is no label name", "letters,"),
-    "summary that digs": ("alert: B", 'alert: B\n        summary: §"{role.x}"', "is no summary", "{role}"),
+    "summary that digs": (
+        "alert: B",
+        'alert: B\n        annotations: {summary: §"{role.x}"}',
+        "is no sentence",
+        "{role}",
+    ),
     "key twice": ("alert: A", "alert: A\n        §alert: C", "'alert' is given twice, first in line 5", "keep one"),
     "key that is no text": ("pack: small", "pack: small\n§1: x", "must be text, and this one is '1'", "quotes"),
     "key of several values": ("pack: small", "pack: small\n? §[a]\n: x", "a key must be text", "quotes"),

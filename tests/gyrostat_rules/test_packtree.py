@@ -56,7 +56,7 @@ def test_more_values_than_a_pack_can_need_are_not_read_to_the_end(monkeypatch: p
 
 def test_a_mistake_among_thousands_of_names_lists_a_few() -> None:
     """A message stays readable, and is made at once, however many names there are to choose from."""
-    rules = "".join(f"  - {{alert: N{i}, detector: exit, severity: info, consequences: [zz]}}\n" for i in range(300))
+    rules = "".join(f"  - {{alert: N{i}, detector: exit, severity: info, inhibits: [zz]}}\n" for i in range(300))
     found = mistakes_of(f"pack: x\ngroups:\n- name: g\n  rules:\n{rules}")
     assert len(found) == 300
     assert found[0].fix.endswith("N18, N19 and 280 more")

@@ -106,7 +106,7 @@ def test_a_module_stays_one_noun(path: Path) -> None:
 def test_the_runbooks_of_the_pack_exist() -> None:
     """An alert that hands the one on call a page that is not there is worse than none."""
     pack = yaml.safe_load((ROOT / "rules/gyrostat_rules/packs/core.yaml").read_text(encoding="utf-8"))
-    named = {r["runbook"] for g in pack["groups"] for r in g["rules"] if "runbook" in r}
+    named = {r["runbook_url"] for g in pack["groups"] for r in g["rules"] if "runbook_url" in r}
     assert named and named <= {p.stem for p in (ROOT / "rules/gyrostat_rules/runbooks").glob("*.md")}
 
 

@@ -29,9 +29,9 @@ playbooks:
   - incident: nonfinite
     budget: {actions: 3, steps: 200}
     rungs:
-      - {remedy: skip_data, horizon: 5}
-      - {remedy: rollback, horizon: 5, knobs: [{name: lr_scale, times: 0.5}]}
-      - {remedy: restart, horizon: 5}
+      - {remedy: skip_data, horizon: 5, irreversible: true}
+      - {remedy: rollback, horizon: 5, knobs: [{name: lr_scale, times: 0.5}], irreversible: true}
+      - {remedy: restart, horizon: 5, irreversible: true}
 """
 # The page's trainer, with two more bad items, each met while the remedy before it proves itself. Its steps take
 # milliseconds: the first bad item waits until the sidecar has looked at a checkpoint to go back to.

@@ -21,6 +21,7 @@ COMMANDS = {
     "replay": ("replay", "Feed a run's journal to the rules again; the entries must be the same."),
     "diagnose": ("diagnose", "Say what went wrong in the logs of any past run, and since when."),
     "series": ("diagnose", "Show how each name in a log was read."),
+    "backtest": ("backtest", "Replay recorded cases through the rules, and score the rules."),
     "journal": ("journal", "Check the journal's hash chain: `journal verify`."),
     "rules": ("rules", "Check a rule pack: every mistake at its line, all at once."),
 }

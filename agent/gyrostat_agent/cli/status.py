@@ -25,7 +25,7 @@ from gyrostat_agent.errors import EXIT_FAULT
 from gyrostat_agent.rundir import existing, held
 
 _STALE_SECONDS = 30.0  # an agent that is well writes it every second
-_ROWS = {"alerts": 3, "open": 2, "held": 2}  # lists of so many words each
+_ROWS = {"alerts": 3, "open": 2, "held": 2, "off": 2}  # lists of so many words each
 
 
 @click.command()
@@ -45,6 +45,7 @@ def status(ctx: click.Context, run_dir: str, as_json: bool) -> None:
     holder = held(run)
     said, trouble = _read(os.path.join(run.agent, "status.json"))
     trouble = trouble or _stale(said, holder, time.time())
+    said.setdefault("off", None)  # no list of rules is not an empty one
     said["agent"] = holder or "none: nobody watches this run"
     if trouble:
         said["ready"], said["blind"] = False, [*said.get("blind", []), trouble]
@@ -112,11 +113,21 @@ def _show(said: dict[str, Any], alive: bool) -> None:
         _echo(f"{text(rank, 'role'):<9} {rank['rank']}: {_rank(rank)}")
     for rule, severity, state in said.get("alerts", []):
         _echo(f"alert     {rule} {state} ({severity})")
+    if off := _off(said):
+        _echo(f"rules     {off}")
     for kind, state in said.get("open", []):
         _echo(f"incident  {kind}: {state}")
     for action, reason in said.get("held", []):
         _echo(f"held      {action}: {reason}")
     _echo(f"incidents {said.get('incidents', 0)} so far; gyrostat incidents shows them")
+
+
+def _off(said: dict[str, Any]) -> str:
+    """Which rules have nothing to look at: else their silence would read as clean."""
+    if said["off"] is None:
+        return "too early to say which have nothing to look at: 20 steps are waited for" if "run" in said else ""
+    named = ", ".join(f"{rule} (wants {wants})" for rule, wants in said["off"])
+    return f"switched off for want of data: {named}" if named else ""
 
 
 def _echo(line: str) -> None:

@@ -3,7 +3,7 @@
 import heapq
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 from gyrostat.wire import Record
@@ -19,6 +19,7 @@ from gyrostat_agent.sources.logs.gathered import Found
 from gyrostat_agent.sources.logs.logfile import CHUNK, LogError, LogFile
 from gyrostat_agent.sources.logs.said import Fault, Note
 from gyrostat_agent.sources.logs.table import FORMATS, GENERIC
+from gyrostat_rules.wants import Heard, off
 
 _SAMPLE = 4 * CHUNK  # bytes by which it is judged how many records a file holds
 _ORDER = (CRITICAL, WARNING, INFO)
@@ -35,7 +36,7 @@ class Examination:
         self._curves = Curves()
         self._said = Findings()
         self._faults: dict[str, Finding] = {}
-        self._told: set[str] = set()
+        self._lines = False
         self._times: list[float] = []
         self._clock: list[tuple[int, float]] = []
         self._segment = -1
@@ -71,6 +72,7 @@ class Examination:
                 self._progress(file.offset - before)
                 if file.offset == before:
                     break
+            self._lines = True
         except LogError as why:
             error = str(why)
         finally:
@@ -105,7 +107,6 @@ class Examination:
             said.last_step = max(said.last_step, record.step)
             if record.segment != self._segment:
                 self._segment, said.segments = record.segment, said.segments + 1
-            self._told |= record.values.keys()
             if (seconds := record.values.get("step_time")) is not None and math.isfinite(seconds):
                 self._times = [*self._times[1 - _USUAL :], seconds]
             self._curves.take(record.step, record.values)
@@ -142,12 +143,6 @@ class Examination:
             said.wasted_seconds = median(self._times) * said.wasted_steps if self._times else None
 
     def _switched_off(self) -> Iterator[Rest]:
-        """Rules that had nothing to look at: silence must never read as clean."""
-        for rule in self._judge.pack.rules:
-            wanted: Mapping[str, object] = rule.params._asdict() if hasattr(rule.params, "_asdict") else {}
-            series = wanted.get("series", ())
-            names = (series,) if isinstance(series, str) else tuple(series) if isinstance(series, tuple) else ()
-            if rule.detector == "expert_balance":
-                names = ("expert counts",)
-            if names and not self._told & {*names}:
-                yield Rest(rule.alert, " or ".join(map(str, names)))
+        """Rules that had nothing to look at: silence must never read as clean. A log shows no process live or die."""
+        for rule in off(self._judge.pack.rules, Heard(self._judge.told(), lines=self._lines)):
+            yield Rest(*rule)

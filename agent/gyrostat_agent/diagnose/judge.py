@@ -40,6 +40,11 @@ class Judge:
         self._feed()
         return [f for (kind, word), f in self._found.items() if word == CRITICAL or (kind, CRITICAL) not in self._found]
 
+    def told(self) -> frozenset[str]:
+        """Names of all series that were told or made of expert counts, ever: a past log is judged as a whole."""
+        self._feed()
+        return frozenset().union(*self._engine.state.windows.values())
+
     def _feed(self) -> None:
         if self._waiting:
             for entry in self._engine.feed(Batch(self._at, tuple(self._waiting))):
@@ -54,7 +59,7 @@ class Judge:
         elif entry.kind == EntryKind.ALERT and entry.state == "firing" and not entry.data.get("muted_by"):
             rule = self._rules[entry.text.partition(" ")[0]]
             if not rule.incident and rule.severity != INFO:
-                self._add(rule.joins or _spelled(rule.alert), rule.severity, entry, rule.runbook)
+                self._add(rule.joins or _spelled(rule.alert), rule.severity, entry, rule.runbook_url)
 
     def _add(self, kind: str, severity: str, entry: Entry, runbook: str) -> None:
         key = (kind, severity)
@@ -78,7 +83,7 @@ class Judge:
             kind=kind, onset_step=min(onset, found.onset_step),
             why=f"{found.why}; and {entry.text.partition(' leads: ')[2]}",
             action=advice.action(self.pack, kind, harmed=found.kind == DIVERGENCE),
-            checks=advice.checks(rule.runbook) if rule else found.checks, runbook=rule.runbook if rule else "",
+            checks=advice.checks(rule.runbook_url) if rule else found.checks, runbook=rule.runbook_url if rule else "",
         )  # fmt: skip
 
 

@@ -13,18 +13,20 @@ from gyrostat_rules.detectors.reading import Detector, Reading
 from gyrostat_rules.detectors.spike import Spike, spike
 from gyrostat_rules.detectors.stall import Stall, stall
 
+_PROCESS, _SERIES = ("role", "rank"), ("role", "rank", "series")
+
 DETECTORS: dict[str, Detector] = {
-    "nonfinite": Detector(nonfinite, NonFinite, by_record=True),
-    "stall": Detector(stall, Stall, by_time=True),
+    "nonfinite": Detector(nonfinite, NonFinite, by_record=True, labels=_PROCESS),
+    "stall": Detector(stall, Stall, by_time=True, labels=_PROCESS),
     "spike": Detector(spike, Spike, by_record=True),
-    "drift": Detector(drift, Drift, by_record=True),
+    "drift": Detector(drift, Drift, by_record=True, labels=(*_SERIES, "direction")),
     "drop": Detector(drop, Drop, by_record=True),
-    "level": Detector(level, Level, by_record=True),
+    "level": Detector(level, Level, by_record=True, labels=(*_SERIES, "side")),
     "entropy": Detector(entropy, Entropy, by_record=True),
-    "expert_balance": Detector(expert_balance, ExpertBalance, by_record=True),
+    "expert_balance": Detector(expert_balance, ExpertBalance, by_record=True, labels=(*_SERIES, "layer", "loop")),
     "knob_drift": Detector(knob_drift, KnobDrift, by_record=True),
-    "exit": Detector(exited, Exited, by_time=True),
-    "fault_line": Detector(fault_line, FaultLines),
+    "exit": Detector(exited, Exited, by_time=True, labels=_PROCESS),
+    "fault_line": Detector(fault_line, FaultLines, labels=(*_PROCESS, "kind")),
 }
 
 __all__ = ["DETECTORS", "Detector", "Reading"]

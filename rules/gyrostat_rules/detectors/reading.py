@@ -25,10 +25,12 @@ class Detector(NamedTuple):
     complete, and what they found stays until the same process has said something better. ``by_time`` ones look
     at processes and time alone: they run once an input, when all of its news has been taken in.
 
-    ``params`` is a NamedTuple class: the fields, types and defaults that a pack may give under ``with``.
+    ``labels``: names of those that its readings may bear. ``params`` is a NamedTuple class: the fields, types and
+    defaults that a pack may give under ``with``.
     """
 
     read: Callable[[Any, State, Moment], Iterable[Reading]]
     params: type
     by_record: bool = False
     by_time: bool = False
+    labels: tuple[str, ...] = ("role", "rank", "series")

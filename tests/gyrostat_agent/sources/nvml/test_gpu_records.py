@@ -22,14 +22,14 @@ groups:
         with: {series: [gpu_lost], above: 0.5, needed: 1, of: 1}
         severity: critical
         incident: hardware
-        summary: "GPU {rank} is lost"
-        runbook: stall
+        annotations: {summary: "GPU {rank} is lost"}
+        runbook_url: stall
       - alert: GpuHot
         detector: level
         with: {series: [gpu_throttle_hardware_thermal], above: 0.5, needed: 1, of: 1}
         severity: warning
-        summary: "GPU {rank} is too hot"
-        runbook: stall
+        annotations: {summary: "GPU {rank} is too hot"}
+        runbook_url: stall
 playbooks:
   - incident: hardware
     rungs:
