@@ -45,7 +45,7 @@ check: venv  ## format, lint, types, layers, rule packs
 	$(BIN)/gyrostat rules check
 
 bench: venv  ## speed, as ratios against named peers in one run
-	@for b in emit sync_count lost_records blocked_emit nan_to_directive; do \
+	@for b in emit sync_count lost_records blocked_emit nan_to_directive event_files; do \
 	  echo "== $$b"; $(BIN)/python benchmarks/$$b.py --quick || exit 1; done
 	@echo "== sdk_share"; $(BIN)/python benchmarks/sdk_share.py
 	@echo "== engine_feed"; $(BIN)/python benchmarks/engine_feed.py --steps 500

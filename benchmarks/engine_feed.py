@@ -11,10 +11,10 @@ import argparse
 import json
 import platform
 import time
-from importlib.resources import files
 from typing import NamedTuple
 
 from gyrostat.wire import ExpertLoad, Hello, Record
+from gyrostat_agent.cli.options import builtin
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.inputs import Batch, Command, Pack
 
@@ -78,7 +78,7 @@ def measure(case: Case, steps: int) -> dict[str, float]:
 def begun(ranks: int) -> Engine:
     """An engine with the core pack, in mode act, to which all ranks have said Hello."""
     engine = Engine()
-    engine.feed(Pack(0.0, "digest", (files("gyrostat_rules") / "packs" / "core.yaml").read_text("utf-8")))
+    engine.feed(Pack(0.0, "digest", builtin()))
     engine.feed(Command(0.0, "configure", {"mode": "act"}))
     engine.feed(Batch(1.0, tuple(Hello("run", "trainer", rank, ranks, f"life-{rank}") for rank in range(ranks))))
     return engine

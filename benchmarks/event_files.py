@@ -2,15 +2,15 @@
 
     python benchmarks/event_files.py [--quick] [--json]
 
-Files of 1, 5 and 30 scalars a step, as a trainer writes them, by the package's own writer. Readers take turns; the
-median of the rounds counts, in CPU time of this process. Beside them stands what checking each record's second
-checksum would cost in Python: it is the reason why most are not. Exit status 1 where our steps of 30 scalars come
-less than 15 times as fast as either of the package's readers. tensorboard is no dependency: where it is missing,
-that is said, and nothing is measured.
+Files of 1, 5 and 30 scalars a step, as a trainer writes them. Readers take turns; the median of the rounds counts, in
+CPU time of this process. Beside them stands what checking each record's second checksum would cost in Python: it is
+the reason why most are not. Exit status 1 where our steps of 30 scalars come less than 15 times as fast as either of
+the package's readers. tensorboard is no dependency: where it is missing ours is measured alone, which is said.
 """
 
 import random
 import statistics
+import struct
 import sys
 import tempfile
 import time
@@ -25,28 +25,38 @@ from gyrostat_agent.sources.tfrecords import checksum
 
 GOAL = 15.0
 TAGS = (1, 5, 30)
-READERS = ("EventAccumulator", "EventFileLoader")
 Read = Callable[[str], int]  # how many scalars it found
+ALONE = (
+    "none: tensorboard is not installed here, ours is measured alone; for all of it: python3 -m venv /tmp/peers && "
+    "/tmp/peers/bin/pip install tensorboard && PYTHONPATH=trainer:rules:agent /tmp/peers/bin/python "
+    "benchmarks/event_files.py"
+)
 
 
 def write(path: Path, steps: int, tags: int) -> None:
-    """A file as ``add_scalar`` writes it: an Event a scalar."""
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.summary.writer.record_writer import RecordWriter
-
+    """A file as ``add_scalar`` writes it: an Event a scalar. The peers must find in it what we find."""
     rng, now = random.Random(0), 1.8e9
     with path.open("wb") as file:
-        writer = RecordWriter(file)
-        writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
+        file.write(framed(struct.pack("<bd", 0x09, now) + b"\x1a\x0dbrain.Event:2"))
         for step in range(1, steps + 1):
             for tag in range(tags):
                 now += rng.random() / 1e4
-                value = Summary.Value(
-                    tag=f"train/{'abcdefghijklm'[: tag % 13]}_metric_{tag}", simple_value=rng.gauss(0, 1)
-                )
-                writer.write(Event(wall_time=now, step=step, summary=Summary(value=[value])).SerializeToString())
+                name = f"train/{'abcdefghijklm'[: tag % 13]}_metric_{tag}".encode()
+                value = b"\x0a" + varint(len(name)) + name + struct.pack("<bf", 0x15, rng.gauss(0, 1))
+                summary = b"\x0a" + varint(len(value)) + value
+                begun = struct.pack("<bd", 0x09, now) + b"\x10" + varint(step)
+                file.write(framed(begun + b"\x2a" + varint(len(summary)) + summary))
             now += 5.0
+
+
+def framed(data: bytes) -> bytes:
+    """A record as TFRecords keep it."""
+    length = struct.pack("<Q", len(data))
+    return length + struct.pack("<I", checksum(length)) + data + struct.pack("<I", checksum(data))
+
+
+def varint(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + varint(number >> 7)
 
 
 def steps(path: str) -> int:
@@ -87,20 +97,16 @@ def checksums(path: str) -> int:
     return count
 
 
-READERS: dict[str, Read] = {
-    "gyrostat, steps": steps,
-    "gyrostat, rows": rows,
-    "EventAccumulator": accumulator,
-    "EventFileLoader": loader,
-    "checksums alone": checksums,
-}
+OURS: dict[str, Read] = {"gyrostat, steps": steps, "gyrostat, rows": rows}
+OTHERS: dict[str, Read] = {"EventAccumulator": accumulator, "EventFileLoader": loader}
+BESIDE: dict[str, Read] = {"checksums alone": checksums}
 
 
-def measure(path: str, rounds: int) -> dict[str, float]:
+def measure(path: str, rounds: int, readers: dict[str, Read]) -> dict[str, float]:
     """Median microseconds of CPU time a scalar, of each reader."""
-    costs: dict[str, list[float]] = {name: [] for name in READERS}
+    costs: dict[str, list[float]] = {name: [] for name in readers}
     for _ in range(rounds):
-        for name, read in READERS.items():
+        for name, read in readers.items():
             began = time.process_time()
             found = read(path)
             costs[name].append((time.process_time() - began) / found * 1e6)
@@ -109,9 +115,7 @@ def measure(path: str, rounds: int) -> dict[str, float]:
 
 def main() -> int:
     asked = arguments(__doc__)
-    if find_spec("tensorboard") is None:
-        print("event_files: nothing measured: tensorboard is not installed here (pip install tensorboard)")
-        return 0
+    peers = OTHERS if find_spec("tensorboard") is not None else {}
     scalars, rounds, before = (9_000, 3, cpu_ticks()) if asked.quick else (60_000, 7, cpu_ticks())
     table: list[dict[str, object]] = []
     ratios: dict[str, float] = {}
@@ -119,21 +123,23 @@ def main() -> int:
         for tags in TAGS:
             path = Path(folder) / f"events.out.tfevents.{tags}"
             write(path, scalars // tags, tags)
-            assert steps(str(path)) == rows(str(path)) == accumulator(str(path)) == scalars // tags * tags
-            found = measure(str(path), rounds)
+            assert {read(str(path)) for read in (OURS | peers).values()} == {scalars // tags * tags}
+            found = measure(str(path), rounds, OURS | peers | BESIDE)
             ours = found["gyrostat, steps"]
             for name, cost in found.items():
                 row = {"scalars a step": tags, "reader": name, "us a scalar": round(cost, 2)}
                 table.append({**row, "x gyrostat, steps": round(cost / ours, 1)})
-            ratios = {name: round(found[name] / ours, 1) for name in READERS}
+            ratios = {name: round(found[name] / ours, 1) for name in peers}
+    short = {name: ratio for name, ratio in ratios.items() if ratio < GOAL}
     result = {
         "unit": "median CPU microseconds a scalar",
         "goal": f"{GOAL:g}x at {TAGS[-1]} scalars a step",
-        "short of it": {name: ratio for name, ratio in ratios.items() if ratio < GOAL},
+        "short of it": short,
+        "peers": list(peers) or ALONE,
         "idle share": idle_share(before, cpu_ticks()),
     }
     show("event_files", table, result, asked.json)
-    return 1 if min(ratios.values()) < GOAL else 0
+    return 1 if short else 0
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from gyrostat_agent.errors import TemporaryError
 from gyrostat_agent.recovery import recover, settle, trust
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.commands import CommandFiles
+from gyrostat_agent.sources.eventlogs import EventLogs
 from gyrostat_agent.sources.logs.logfiles import LogFiles
 from gyrostat_agent.sources.logs.table import FORMATS
 from gyrostat_agent.sources.recordfiles import RecordFiles
@@ -65,6 +66,9 @@ class Surroundings(Protocol):
     def drain(self, now: float, step: int, segment: int) -> Sequence[Item]:
         """What has come; never waits."""
 
+    def set_root(self, path: str) -> None:
+        """Where the trainer says its checkpoints lie."""
+
 
 class Agent:
     """One run's sidecar, between two passes. ``clock`` gives Unix seconds."""
@@ -80,6 +84,7 @@ class Agent:
         self._records = RecordFiles(run, self.journal.offsets(), introduce=lost)
         self._around = around
         self._logs = LogFiles(settings.logs, self.journal.offsets(), FORMATS.get(settings.log_format))
+        self._events = EventLogs(settings.logs, self.journal.offsets())
         self._ledger_due = True  # the last agent may have died between its journal and its ledger
         self._ledger_durable = False
         self._ledger_fault = self._ledger_fault_told = ""
@@ -92,14 +97,15 @@ class Agent:
         self._begin(distrust)
 
     def once(self) -> bool:
-        """One pass; True where there was news."""
+        """One pass; True where there was news, or may be more at once."""
         now = self._clock()
         items = self._drain(now)
         if items:
             failpoints.reach("batch.drained")
             if self._fresh:
                 self._read_ledger(items, now)
-            self._take(Batch(now, tuple(items)), {**self._records.offsets(), **self._logs.offsets()})
+            offsets = {**self._records.offsets(), **self._logs.offsets(), **self._events.offsets()}
+            self._take(Batch(now, tuple(items)), offsets)
             self.taken += items
             self._records.sweep()
         self._obey(now)
@@ -108,7 +114,7 @@ class Agent:
             self._checkpoints.poll()
             self._take(Tick(now))
             self._tidy(now)
-        return bool(items)
+        return bool(items) or self._events.behind
 
     @property
     def missing(self) -> int:
@@ -172,7 +178,7 @@ class Agent:
 
     def _drain(self, now: float) -> list[Item]:
         items: list[Item] = list(self._records.drain())
-        items += self._logs.drain(now)
+        items += self._logs.drain(now) + self._events.drain(now)
         if self._around is not None:
             items += self._around.drain(now, self.engine.state.step, self.engine.state.segment)
         items += self._checkpoints.drain()
@@ -235,6 +241,8 @@ class Agent:
         if trainer is not None and trainer.root and trainer.root != self._root:
             self._root = trainer.root
             self._checkpoints.set_root(trainer.root)
+            if self._around is not None:
+                self._around.set_root(trainer.root)
 
     # -- tidy up --------------------------------------------------------------------------------------
 

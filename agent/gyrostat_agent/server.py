@@ -3,10 +3,7 @@
 A thread of its own, that sees nothing but the newest view: it can neither slow the loop nor change anything.
 """
 
-import contextlib
 import json
-import socket
-import socketserver
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,10 +13,10 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from gyrostat_agent.address import is_loopback, is_number, split
 from gyrostat_agent.errors import SetupError
+from gyrostat_agent.listener import Listener
 from gyrostat_exporters.metrics import Latest, RunCollector
 
 DEFAULT = "127.0.0.1:9466"
-_MOST_CONNECTIONS = 32
 _Start = Callable[[str, list[tuple[str, str]]], Any]
 
 
@@ -32,10 +29,10 @@ class Server:
         registry.register(RunCollector(latest))
         app = _pages(make_wsgi_app(registry), latest, alive, local=is_loopback(host))
         try:
-            self._server = make_server(host, port, app, server_class=_Threaded, handler_class=_Silent)
+            self._server = make_server(host, port, app, server_class=_Pages, handler_class=_Silent)
         except OSError as error:
             raise SetupError(f"--listen {listen}: {error.strerror}; give another address, e.g. 127.0.0.1:0") from None
-        self.address = f"{host}:{self._server.server_port}"
+        self.address = self._server.address
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 
     def close(self) -> None:
@@ -76,32 +73,11 @@ def _answer(start: _Start, status: str, said: dict[str, Any]) -> list[bytes]:
     return [body]
 
 
-class _Threaded(socketserver.ThreadingMixIn, WSGIServer):
-    """A thread a connection, and so many at most: the agent needs its descriptors for the run."""
-
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, *args: Any) -> None:
-        self._open: dict[Any, None] = {}  # oldest first
-        super().__init__(*args)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve it; where too many are open, the oldest goes: it is the one that does not finish."""
-        for old in list(self._open)[: max(0, len(self._open) + 1 - _MOST_CONNECTIONS)]:
-            with contextlib.suppress(OSError):
-                old.shutdown(socket.SHUT_RDWR)
-            self._open.pop(old, None)
-        self._open[request] = None
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """It is served."""
-        self._open.pop(request, None)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is not news, and a stack trace a line of it would fill the log."""
+class _Pages(Listener, WSGIServer):
+    def server_bind(self) -> None:
+        """Bind, and set up what each page is told."""
+        super().server_bind()
+        self.setup_environ()
 
 
 class _Silent(WSGIRequestHandler):

@@ -42,7 +42,7 @@ class Service:
         self._checkpoints = CheckpointSource(self._verifier, wake=self._wake.ring)
         self._around = Surroundings(
             self._wake.ring, gpu=settings.gpu, host=settings.host, scrapes=settings.scrapes,
-            receive=settings.receive, token_file=settings.token_file,
+            receive=settings.receive, token_file=settings.token_file, checkpoints=settings.checkpoints,
         )  # fmt: skip
         self._latest, self._tally = Latest(), Tally()
         rules = parse(settings.pack_text).rules

@@ -12,6 +12,7 @@ class Settings(NamedTuple):
     restart replays at most so many (about 60 µs each). ``logs``: files of the trainer's to read beside its records,
     ``log_format`` what wrote them, '' to recognise it. ``gpu``, ``host``, ``scrapes`` (URLs of metrics pages) and
     ``receive`` (HOST:PORT for posts, with ``token_file``): what else is looked at; none of it unless asked for.
+    ``checkpoints``: folders in which saves are timed, beside that which the trainer names; with ``host``.
     """
 
     run: str
@@ -28,3 +29,4 @@ class Settings(NamedTuple):
     scrapes: tuple[str, ...] = ()
     receive: str = ""
     token_file: str = ""
+    checkpoints: tuple[str, ...] = ()

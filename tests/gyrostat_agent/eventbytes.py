@@ -1,6 +1,7 @@
 """TensorBoard event files for tests, by no code under test: a checksum bit by bit, messages byte by byte."""
 
 import struct
+from pathlib import Path
 
 
 def framed(data: bytes) -> bytes:
@@ -63,3 +64,17 @@ def run(steps: range, tags: int = 3) -> bytes:
     """A file of steps, with as many tags each; value of tag i in step s is s + i / 4."""
     rows = [scalar(step, f"train/metric_{i}", step + i / 4) for step in steps for i in range(tags)]
     return BEGINNING + b"".join(rows)
+
+
+def life(steps: range, at: float, tags: tuple[str, ...] = ("train/loss",)) -> bytes:
+    """A file of a life that began ``at`` seconds after the first and takes a second a step; values are the steps."""
+    rows = [scalar(step, tag, step, 1.8e9 + at + place) for place, step in enumerate(steps) for tag in tags]
+    return BEGINNING + b"".join(rows)
+
+
+def put(folder: Path, number: int, data: bytes) -> Path:
+    """An event file by the name that TensorBoard gives it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"events.out.tfevents.{1_800_000_000 + number}.host.{number}.0"
+    path.write_bytes(data)
+    return path

@@ -1,7 +1,8 @@
 """A machine as /proc, /sys and /dev show it, in a folder; and a HostSource that looks at it."""
 
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gyrostat_agent.sources.host import HostSource
@@ -90,13 +91,13 @@ class Tree:
 class Watching:
     """A source that is looked at second by second."""
 
-    def __init__(self, root: Path | None) -> None:
+    def __init__(self, root: Path | None, checkpoints: Iterable[str] = ()) -> None:
         self._rang = threading.Event()
         if root is None:
             self.source = HostSource(self._rang.set)
         else:
             places = [str(root / name) for name in ("proc", "sys", "dev")]
-            self.source = HostSource(self._rang.set, 1.0, 0, *places)
+            self.source = HostSource(self._rang.set, 1.0, 0, *places, checkpoints=checkpoints)
 
     def sample(self, now: float, step: int = -1, segment: int = 0, pids: Iterable[int] = ()) -> list[Item]:
         """What one sample at ``now`` gives."""
@@ -105,3 +106,13 @@ class Watching:
         assert self._rang.wait(_PATIENCE_S), "no sample came"
         self._rang.clear()
         return items + self.source.drain(now, step, segment, pids)
+
+    def seek(self, now: float, wanted: Callable[[Item], bool], step: int = -1) -> tuple[Item, float]:
+        """The first such item, and when it came: seconds go by until it does."""
+        ends = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < ends:
+            now += 1.0
+            for item in self.source.drain(now, step):
+                if wanted(item):
+                    return item, now
+        raise AssertionError("it never came")

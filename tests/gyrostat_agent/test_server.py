@@ -106,3 +106,14 @@ def test_an_address_of_another_machine() -> None:
     """Cannot be listened on."""
     with pytest.raises(SetupError, match=r"--listen 192\.0\.2\.1:0"):
         Server("192.0.2.1:0", Latest(), lambda: "")
+
+
+def test_by_ipv6() -> None:
+    """Written as people write it, and shown so."""
+    try:
+        server = Server("[::1]:0", Latest(), lambda: "")
+    except SetupError as error:
+        pytest.skip(f"this machine has no IPv6: {error}")
+    with urllib.request.urlopen(f"http://{server.address}/healthz", timeout=10) as answer:
+        assert server.address.startswith("[::1]:") and answer.status == 200
+    server.close()

@@ -15,7 +15,10 @@ from gyrostat_agent.cli.home import watched_one
 from gyrostat_agent.errors import SetupError
 from gyrostat_agent.settings import Settings
 from gyrostat_rules.packfile import PackError, parse
+from gyrostat_rules.packmerge import join
+from gyrostat_rules.packs import NAMES
 
+BUILTIN = "builtin"  # stands for the packs that come with Gyrostat where a file is named
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -65,12 +68,17 @@ def deciding(command: _F) -> _F:
             "--scrape", "scrapes", multiple=True, metavar="URL",
             help="A /metrics page to read: vLLM, SGLang, DCGM exporter; repeat for more.",
         ),
-        click.option("--host", is_flag=True, help="Look at this machine: memory, disks, network, kernel log."),
+        click.option(
+            "--checkpoints", multiple=True, type=click.Path(), metavar="DIR",
+            help="Where checkpoints are saved, for --host to time; repeat for more. One that tells its own needs none.",
+        ),
+        click.option("--host", is_flag=True, help="Look at this machine: memory, disks, network, saves, kernel log."),
         click.option("--gpu", is_flag=True, help="Look at this machine's GPUs (NVML), once a second."),
         click.option("--log-format", default="", metavar="NAME", callback=_known, help="What writes those logs."),
         click.option(
-            "--log", "logs", multiple=True, type=click.Path(), metavar="FILE",
-            help="A log of the trainer's to read, of whatever trainer; repeat for more. See `gyrostat series FILE`.",
+            "--log", "logs", multiple=True, type=click.Path(), metavar="PATH",
+            help="A log of the trainer's to read, or its TensorBoard folder or event file, which no --log-format "
+            "concerns; of whatever trainer; repeat for more. See `gyrostat series PATH`.",
         ),
         click.option(
             "--run", "run_name", envvar=RUN_NAME, default="", callback=_name,
@@ -97,10 +105,13 @@ def settings(run_path: str, given: dict[str, Any]) -> Settings:
     name = given["run_name"] or clean(os.path.basename(os.path.abspath(run_path)))  # as the trainer will spell it
     paths = tuple(os.path.abspath(path) for path in given["logs"])
     token = os.path.abspath(given["token_file"]) if given["token_file"] else ""
+    roots = tuple(os.path.abspath(path) for path in given["checkpoints"])
+    if roots and not given["host"]:
+        raise SetupError(f"--checkpoints {clean(given['checkpoints'][0])}: saves are timed with --host; give that too")
     return Settings(
         name, text, digest_of(text), given["mode"], not given["no_approvals"], logs=paths,
         log_format=given["log_format"], gpu=given["gpu"], host=given["host"], scrapes=given["scrapes"],
-        receive=given["receive"], token_file=token,
+        receive=given["receive"], token_file=token, checkpoints=roots,
     )  # fmt: skip
 
 
@@ -113,6 +124,7 @@ def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
     words += [word for url in chosen.scrapes for word in ("--scrape", url)]
     words += ["--gpu"] if chosen.gpu else []
     words += ["--host"] if chosen.host else []
+    words += [word for root in chosen.checkpoints for word in ("--checkpoints", root)]
     named = {"--log-format": chosen.log_format, "--receive": chosen.receive, "--receive-token": chosen.token_file}
     return words + [word for name, value in named.items() if value for word in (name, value)]
 
@@ -124,15 +136,16 @@ def read_pack(path: str | None) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise SetupError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     try:
-        parse(text, path or "core.yaml")
+        parse(text, path or BUILTIN)
     except PackError as error:
         raise SetupError(str(error)) from None
     return text
 
 
 def builtin() -> str:
-    """The pack that comes with Gyrostat."""
-    return (resources.files("gyrostat_rules") / "packs" / "core.yaml").read_text(encoding="utf-8")
+    """The packs that come with Gyrostat, as one text."""
+    packs = resources.files("gyrostat_rules") / "packs"
+    return join([(packs / f"{name}.yaml").read_text(encoding="utf-8") for name in NAMES])
 
 
 def digest_of(text: str) -> str:

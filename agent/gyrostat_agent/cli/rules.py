@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from gyrostat_agent.cli.options import builtin
+from gyrostat_agent.cli.options import BUILTIN, builtin
 from gyrostat_agent.errors import EXIT_SETUP
 from gyrostat_rules.packfile import PackError, parse
 
@@ -29,13 +29,13 @@ def check(ctx: click.Context, files: tuple[str, ...]) -> None:
     for path in files or ("",):
         try:
             text = Path(path).read_text(encoding="utf-8") if path else builtin()
-            pack = parse(text, path or "core.yaml")
+            pack = parse(text, path or BUILTIN)
         except (OSError, UnicodeDecodeError) as error:
             worst = _complain(f"gyrostat: {path}: {getattr(error, 'strerror', None) or error}")
         except PackError as error:
             worst = _complain(str(error))
         else:
-            click.echo(f"{path or 'core.yaml'}: {len(pack.rules)} rules, {len(pack.playbooks)} playbooks, no mistake")
+            click.echo(f"{path or BUILTIN}: {len(pack.rules)} rules, {len(pack.playbooks)} playbooks, no mistake")
     ctx.exit(worst)
 
 

@@ -9,7 +9,7 @@ from statistics import median
 from gyrostat.wire import Record
 from gyrostat_agent.diagnose import advice
 from gyrostat_agent.diagnose.curves import Curves
-from gyrostat_agent.diagnose.eventlog import LIFE, EventLog, is_events
+from gyrostat_agent.diagnose.eventlog import LIFE, EventLog
 from gyrostat_agent.diagnose.findings import CRITICAL, INFO, WARNING, Finding, Findings, Rest, Source
 from gyrostat_agent.diagnose.judge import Judge
 from gyrostat_agent.diagnose.thinning import MOST, thinned
@@ -19,6 +19,7 @@ from gyrostat_agent.sources.logs.gathered import Found
 from gyrostat_agent.sources.logs.logfile import CHUNK, LogError, LogFile
 from gyrostat_agent.sources.logs.said import Fault, Note
 from gyrostat_agent.sources.logs.table import FORMATS, GENERIC
+from gyrostat_agent.sources.tensorboard import is_events
 from gyrostat_rules.wants import Heard, off
 
 _SAMPLE = 4 * CHUNK  # bytes by which it is judged how many records a file holds

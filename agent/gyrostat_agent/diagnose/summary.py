@@ -50,7 +50,7 @@ def lines(found: Findings) -> Iterator[str]:
         yield from cost
     if found.off and found.read:
         yield ""
-        yield "Switched off, for want of their series: " + "; ".join(f"{r.alert} ({r.wants})" for r in found.off)
+        yield "Switched off, for want of data: " + "; ".join(f"{r.alert} ({r.wants})" for r in found.off)
 
 
 def as_json(found: Findings) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from gyrostat_agent.sources.tfrecords import HEAD, MOST, TAIL
 
 Scalar: TypeAlias = tuple[float, int, str, float]  # wall time in Unix seconds, step, tag, value
 Step: TypeAlias = tuple[Told, int]  # what a step told, and where in the file it ends: reading can go on from there
-_STRETCH = 1 << 18  # bytes of one look
+STRETCH = 1 << 18  # bytes of one look
 _FIRST = 64  # bytes by which a file is known again: its first record bears the time it was begun at
 _OTHER_AXIS = " vs samples"  # Megatron draws much of its own twice, the second time over samples
 
@@ -38,7 +38,6 @@ class EventFile:
         self.pending = self.restarts = 0
         self._scalars = ScalarEvents()
         self._seen = (0, 0, 0, 0)  # the file as it was when its end was reached
-        self._whose = (0, 0)
         self._first = b""
 
     @property
@@ -48,23 +47,23 @@ class EventFile:
 
     def rows(self) -> list[Scalar]:
         """The next numbers, in order; nothing where there are none yet. Call again until ``at_end``."""
-        return [row[:4] for row in self._look()[1]]
+        return [row[:4] for row in self._look(STRETCH)[1]]
 
     def told(self) -> list[Told]:
         """The next steps, in order; nothing where there are none yet. Call again until ``at_end``."""
         return [told for told, _ in self.steps()]
 
-    def steps(self) -> list[Step]:
-        """The next steps, each with where it ends."""
+    def steps(self, stretch: int = STRETCH) -> list[Step]:
+        """The next steps, each with where it ends. ``stretch``: bytes of this look, more where one record is longer."""
         damaged = self.damaged
-        base, rows = self._look()
+        base, rows = self._look(stretch)
         steps = steps_of(rows, base)
         if not self.at_end and len(steps) > 1 and self.damaged == damaged:
             steps.pop()  # more of it may lie behind this stretch: it is read again, with that
             self.offset = steps[-1][1]
         return steps
 
-    def _look(self) -> tuple[int, list[Row]]:
+    def _look(self, stretch: int) -> tuple[int, list[Row]]:
         """Where the next stretch begins, and its rows."""
         try:
             here = os.stat(self.path)
@@ -76,7 +75,7 @@ class EventFile:
             # Should a pipe have taken its place since, it must not hold us up.
             fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
-                found = self._read(fd)
+                found = self._read(fd, stretch)
             finally:
                 os.close(fd)
         except OSError as error:
@@ -85,8 +84,8 @@ class EventFile:
         self.trouble, self._seen = "", seen
         return found
 
-    def _read(self, fd: int) -> tuple[int, list[Row]]:
-        size, length = self._recognise(fd), _STRETCH
+    def _read(self, fd: int, length: int) -> tuple[int, list[Row]]:
+        size = self._recognise(fd)
         while True:
             data = os.pread(fd, length, self.offset)
             more = self.offset + len(data) < size
@@ -100,16 +99,17 @@ class EventFile:
         return base, taken.rows
 
     def _recognise(self, fd: int) -> int:
-        """The file's size; another one than before, or one that was cut short, is read from its start."""
-        here = os.fstat(fd)
-        first, whose = os.pread(fd, _FIRST, 0), (here.st_dev, here.st_ino)
-        known = self._whose in (whose, (0, 0)) and first.startswith(self._first)
-        if not known or here.st_size < self.offset:
+        """The file's size; another one than before, or one that was cut short, is read from its start.
+
+        It is known by what it begins with: a copy that is brought up to date from elsewhere is a new inode each time.
+        """
+        size, first = os.fstat(fd).st_size, os.pread(fd, _FIRST, 0)
+        if not first.startswith(self._first) or size < self.offset:
             self.offset = 0
             self.restarts += 1
             self._scalars.begin()
-        self._first, self._whose = first, whose
-        return here.st_size
+        self._first = first
+        return size
 
 
 def steps_of(rows: list[Row], base: int = 0) -> list[Step]:

@@ -1,4 +1,5 @@
-"""Host source: what the kernel says of the machine that the run is on, as one record a second, and its faults in words.
+"""Host source: what the kernel says of the machine that the run is on, as one record a second, and its faults in words;
+and how long checkpoints take to be saved.
 
 Drained by the loop. A record bears role ``host``, the machine's rank, and the id of its boot as the incarnation; as to
 its step and to faults, what ``gpu`` says holds here too. All is read from /proc, /sys and the kernel's log, without
@@ -9,7 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gyrostat.wire import Record
+from gyrostat.wire.fields import clean
 from gyrostat_agent.sources import xids
+from gyrostat_agent.sources.checkpointfolder import Saved
+from gyrostat_agent.sources.checkpointtimes import CheckpointTimes
 from gyrostat_agent.sources.hosts import Host, HostSample
 from gyrostat_agent.sources.sampler import Sampler
 from gyrostat_agent.sources.xids import Xid
@@ -24,7 +28,7 @@ class HostSource:
     """One run's view of its machine, sampled every ``every`` seconds (1 at least).
 
     ``wake`` is called from another thread when a sample is worth draining; ``rank`` tells machines apart; ``proc``,
-    ``sys`` and ``dev`` are where the kernel shows itself.
+    ``sys`` and ``dev`` are where the kernel shows itself; ``checkpoints`` are folders that checkpoints are saved in.
     """
 
     def __init__(
@@ -35,9 +39,13 @@ class HostSource:
         proc: str = "/proc",
         sys: str = "/sys",
         dev: str = "/dev",
+        checkpoints: Iterable[str] = (),
     ) -> None:
         self._host = Host(proc, sys, dev)
         self._sampler = Sampler(self._host.take, self._host.close, max(1.0, every), wake)
+        self._times = CheckpointTimes(checkpoints)
+        # Of its own: a file server that hangs must not hide the machine. What it has comes with the machine's next.
+        self._looks = Sampler(self._times.look, lambda: None, max(1.0, every), lambda: None)
         self._rank, self._sequence = rank, 0
         self._said: dict[str, str] = {}
         self._xids: Counter[int] = Counter()
@@ -59,7 +67,11 @@ class HostSource:
                 items += self._told(sample, max(step, -1) + 1, segment)
         if self._sampler.waiting(now) > _HANGS_SECONDS:
             items += self._say("", f"the kernel has not answered for {_HANGS_SECONDS:.0f} s: is a device hanging?")
-        return items
+        return [*items, *self._of_checkpoints(now, max(step, -1) + 1, segment)]
+
+    def set_root(self, path: str) -> None:
+        """Where the trainer says its checkpoints lie: they are timed there too."""
+        self._times.set_root(path)
 
     def offsets(self) -> Mapping[str, int]:
         """Nothing can be read twice here."""
@@ -68,6 +80,7 @@ class HostSource:
     def close(self) -> None:
         """Let go of what is open."""
         self._sampler.close()
+        self._looks.close()
 
     def _told(self, sample: HostSample, step: int, segment: int) -> Iterator[Item]:
         for part, fault in {"": "", **sample.faults}.items():
@@ -76,9 +89,25 @@ class HostSource:
             yield from self._first(xid)
         yield from self._killed(sample.values)
         self._xids.update(xid.number for xid in sample.xids)
+        yield self._record({**sample.values, **self._of_xids(sample.xids)}, step, segment, sample.at)
+
+    def _record(self, values: dict[str, float], step: int, segment: int, at: float) -> Record:
         self._sequence += 1
-        values = {**sample.values, **self._of_xids(sample.xids)}
-        yield Record(ROLE, self._rank, sample.life, segment, self._sequence, step, sample.at, values)
+        return Record(ROLE, self._rank, self._host.life, segment, self._sequence, step, at, values)
+
+    def _of_checkpoints(self, now: float, step: int, segment: int) -> Iterator[Item]:
+        if not self._times.roots:
+            return
+        for look in self._looks.drain(now):
+            if isinstance(look, Exception):
+                yield from self._say("checkpoints", f"checkpoints cannot be looked at: {look!r}")
+                continue
+            for root, fault in {"": "", **look.faults}.items():
+                yield from self._say(clean(f"checkpoints {root}".rstrip()), fault)
+            yield from (self._record(_values(saved), step, segment, look.at) for saved in look.saved)
+        if self._looks.waiting(now) > _HANGS_SECONDS:
+            fault = f"no answer for {_HANGS_SECONDS:.0f} s from the file system of the checkpoints: does it hang?"
+            yield from self._say("checkpoints", fault)
 
     def _of_xids(self, new: tuple[Xid, ...]) -> dict[str, float]:
         told = {f"host_xid/{number}": float(count) for number, count in self._xids.items()}
@@ -112,3 +141,8 @@ class HostSource:
         if fault != known:
             word = SourceWord.DAMAGED if fault else SourceWord.FRESH
             yield SourceState(source, word, fault or f"{part or 'the machine'} can be read again")
+
+
+def _values(saved: Saved) -> dict[str, float]:
+    told = {"checkpoint_seconds": saved.seconds, "checkpoint_bytes": float(saved.bytes)}
+    return {**told, "checkpoint_bytes_per_second": saved.bytes / saved.seconds} if saved.seconds else told

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from gyrostat.wire.fields import clean
 from gyrostat_agent.address import is_loopback, is_number, split
 from gyrostat_agent.errors import SetupError
+from gyrostat_agent.listener import Listener
 from gyrostat_agent.sources.packed import PackedError, unpack
 
 DEFAULT = "127.0.0.1:4318"
@@ -84,8 +85,7 @@ class HttpIn:
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or error
             raise SetupError(f"--receive {listen}: {why}; give another address, e.g. 127.0.0.1:0") from None
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"{shown}:{self._server.server_address[1]}"
+        self.address = self._server.address
         threading.Thread(target=self._server.serve_forever, args=(_LOOK_SECONDS,), name="http-in", daemon=True).start()
 
     @property
@@ -107,26 +107,15 @@ class _Refusal(Exception):
         self.status = status
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False  # a client that hangs must not hold up our end
-    request_queue_size = 128
-
+class _Server(Listener):
     def __init__(self, address: tuple[str, int], routes: Mapping[str, Route], token_file: str, limits: Limits) -> None:
         self.routes, self.token_file, self.limits = routes, token_file, limits
         self.local = is_loopback(address[0])
         self.refused = 0
         self.lock = threading.Lock()
         self._left, self._filled = float(limits.burst), time.monotonic()
-        self._open: dict[Any, None] = {}  # oldest first
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self.most = limits.connections
         super().__init__(address, _Post)
-
-    def server_bind(self) -> None:
-        """Bind, without asking the resolver for this machine's name: that may take seconds."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
 
     def may_post(self) -> bool:
         """Whether one more post fits the rate."""
@@ -138,23 +127,6 @@ class _Server(http.server.ThreadingHTTPServer):
                 return False
             self._left -= 1.0
             return True
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve it; where too many are open, the oldest goes: it is the one that does not finish."""
-        for old in list(self._open)[: max(0, len(self._open) + 1 - self.limits.connections)]:
-            with contextlib.suppress(OSError):
-                old.shutdown(socket.SHUT_RDWR)
-            self._open.pop(old, None)
-        self._open[request] = None
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """It is served."""
-        self._open.pop(request, None)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is not news, and a stack trace a line of it would fill the log."""
 
 
 class _Post(http.server.BaseHTTPRequestHandler):

@@ -41,11 +41,12 @@ class Surroundings:
 
     def __init__(
         self, wake: Callable[[], None], *, gpu: bool = False, host: bool = False, scrapes: Sequence[str] = (),
-        receive: str = "", token_file: str = "",
+        receive: str = "", token_file: str = "", checkpoints: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._sampled: list[Sampled] = [MetricsPage(url, rank, wake=wake) for rank, url in enumerate(scrapes)]
         self._sampled += [GpuSource(wake)] if gpu else []
-        self._sampled += [HostSource(wake)] if host else []
+        self._host = HostSource(wake, checkpoints=checkpoints) if host else None
+        self._sampled += [self._host] if self._host else []
         self._posted: list[tuple[Posted, Gathered]] = []
         self._server: HttpIn | None = None
         if receive:
@@ -63,6 +64,11 @@ class Surroundings:
         """What all of them have."""
         items = [item for source in self._sampled for item in source.drain(now, step, segment)]
         return [*items, *self._rows(now)]
+
+    def set_root(self, path: str) -> None:
+        """Where the trainer says its checkpoints lie."""
+        if self._host is not None:
+            self._host.set_root(path)
 
     def close(self) -> None:
         """End their threads."""

@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from gyrostat_agent.sources.eventfile import EventFile, Scalar, Step
+from gyrostat_agent.sources.eventfile import STRETCH, EventFile, Scalar, Step
 from gyrostat_agent.sources.logs.said import EVAL, TRAIN, Told
 
-__all__ = ["EventFile", "EventFolder"]
-
+MOST_STEPS, MOST_BYTES = 20_000, 32 << 20  # of one look
 _MOST_FILES, _MOST_FOLDERS, _DEEPEST = 1000, 4000, 12
-_BATCH = 20_000  # steps of one look
+_LEAST = 1 << 14  # bytes of a file at a time: what is read ahead of a thousand files must fit into memory
 _SETTLED = 2_000_000_000  # ns: a folder that changed more recently may change again within one tick of its clock
+_ITSELF = "."  # the name of a file that is followed alone
 _EVALUATION = {"eval", "evaluation", "val", "valid", "validation", "test"}
 
 
@@ -36,21 +36,33 @@ class _Naming(NamedTuple):
         return told._replace(phase=EVAL) if self.phase == EVAL else told
 
 
+def is_events(path: str) -> bool:
+    """True for a folder, and for a file that TensorBoard's writer named."""
+    return os.path.isdir(path) or ".tfevents." in os.path.basename(path) or path.endswith(".tfevents")
+
+
 class EventFolder:
-    """Follows every event file under ``path``, each from where ``offsets`` says that it was left off.
+    """Follows every event file under ``path``, or ``path`` itself, each from where ``offsets`` says it was left off.
 
     ``files``: what was found, by name below ``path``. ``at_end``: all that is whole has been told.
     """
 
     def __init__(self, path: str, offsets: Mapping[str, int] | None = None) -> None:
         self.path = path
-        self.trouble = ""
         self.files: dict[str, EventFile] = {}
         self.at_end = False
         self._committed = dict(offsets or {})
         self._held: dict[str, deque[Step]] = {}
         self._stamps: dict[str, int] = {}
         self._names: dict[str, _Naming] = {}
+        self._trouble = ""
+        self._alone = not os.path.isdir(path) and is_events(path)
+        self._bytes_left = self._stretch = 0  # of this look; of one file's
+
+    @property
+    def trouble(self) -> str:
+        """Why ``path`` itself cannot be read; '' where it can."""
+        return self.files[_ITSELF].trouble if _ITSELF in self.files else self._trouble
 
     @property
     def damaged(self) -> int:
@@ -59,8 +71,8 @@ class EventFolder:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """Why what cannot be read is not, by name."""
-        found = {name: file.trouble for name, file in self.files.items() if file.trouble}
+        """Why what cannot be read is not, by name. A file that is gone is none: what it held has been told."""
+        found = {name: f.trouble for name, f in self.files.items() if f.trouble and os.path.lexists(f.path)}
         return {self.path: self.trouble, **found} if self.trouble else found
 
     def offsets(self) -> dict[str, int]:
@@ -76,41 +88,68 @@ class EventFolder:
 
     def told(self) -> list[Told]:
         """The next steps of all files, up to a bound, in the order in which they were written."""
+        return [told for _, told in self.steps()]
+
+    def steps(self, most: int = MOST_STEPS, most_bytes: int = MOST_BYTES) -> Iterator[tuple[str, Told]]:
+        """The same, each with its file's name. Of what is not taken, nothing is lost; again until ``at_end``.
+
+        A look takes ``most`` of them and reads ``most_bytes``, or little more.
+        """
         self._find()
-        told: list[Told] = []
-        waiting = [first for name in self.files if (first := self._first(name)) is not None]
+        self.at_end, self._bytes_left = False, most_bytes
+        self._stretch = min(STRETCH, max(_LEAST, most_bytes // max(1, len(self.files))))
+        if not all(self._look_ahead(name) for name in self.files):
+            return  # where one file is not read yet, nobody knows what comes first
+        waiting = [self._first(name) for name, held in self._held.items() if held]
         heapq.heapify(waiting)
-        while waiting and len(told) < _BATCH:
+        for _ in range(most):
+            if not waiting:
+                self.at_end = True
+                return
             _, name = heapq.heappop(waiting)
             step, self._committed[name] = self._held[name].popleft()
-            told.append(self._names[name].given(step))
-            if (following := self._first(name)) is not None:
-                heapq.heappush(waiting, following)
-        self.at_end = not waiting
-        return told
+            yield name, self._names[name].given(step)
+            if not self._look_ahead(name):
+                return
+            if self._held[name]:
+                heapq.heappush(waiting, self._first(name))
 
-    def _first(self, name: str) -> tuple[float, str] | None:
-        """When the file's next step was written; None where it has no more."""
+    def _look_ahead(self, name: str) -> bool:
+        """Know the file's next step, where it has one; False where this look has read enough."""
         held, file = self._held[name], self.files[name]
-        looked = False
-        while not held and not (looked and file.at_end):
-            held += file.steps()
-            looked = True
-        return (held[0][0].at or 0.0, name) if held else None
+        while not held:
+            if self._bytes_left <= 0:
+                return False
+            before = file.offset
+            held += file.steps(self._stretch)
+            self._bytes_left -= abs(file.offset - before)
+            if file.at_end:
+                break
+        return True
+
+    def _first(self, name: str) -> tuple[float, str]:
+        """When the file's next step was written."""
+        return self._held[name][0][0].at or 0.0, name
 
     def _find(self) -> None:
         """Take up files that are new; costs one stat a folder where nothing has changed."""
-        self.trouble = ""
+        self._trouble = ""
         known = len(self.files)
-        for folder in dict.fromkeys((self.path, *self._stamps)):
-            for found in self._changed(folder):
-                name = os.path.relpath(found, self.path)
-                if name not in self.files and len(self.files) < _MOST_FILES:
-                    begin = self._committed.setdefault(name, 0)
-                    self.files[name], self._held[name] = EventFile(found, begin), deque()
+        for found in self._found():
+            name = os.path.relpath(found, self.path)
+            if name not in self.files and len(self.files) < _MOST_FILES:
+                begin = self._committed.setdefault(name, 0)
+                self.files[name], self._held[name] = EventFile(found, begin), deque()
         if len(self.files) > known:
             folders = {os.path.dirname(name) for name in self.files}
             self._names = {name: _naming(os.path.dirname(name), folders) for name in self.files}
+
+    def _found(self) -> Iterator[str]:
+        if self._alone:
+            yield self.path
+            return
+        for folder in dict.fromkeys((self.path, *self._stamps)):
+            yield from self._changed(folder)
 
     def _changed(self, folder: str, depth: int = 0) -> Iterator[str]:
         """Event files in a folder that has changed, and in those below it that are new."""
@@ -130,7 +169,7 @@ class EventFolder:
         except OSError as error:
             self._stamps.pop(folder, None)
             if folder == self.path:
-                self.trouble = error.strerror or str(error)
+                self._trouble = error.strerror or str(error)
 
 
 def _naming(folder: str, folders: set[str]) -> _Naming:

@@ -24,7 +24,7 @@ _OPENRLHF = {
 }  # fmt: skip
 _NEMO_RL = {
     "train/gen_kl_error": "mismatch_kl", "train/approx_entropy": "entropy", "train/kl_penalty": "kl",
-    "train/policy_kl_error": "", "train/js_divergence_error": "",
+    "train/policy_kl_error": "", "train/js_divergence_error": "", "timing/train/checkpointing": "checkpoint_seconds",
 }  # fmt: skip
 _TORCHTITAN = {
     "loss_metrics/global_avg_loss": "loss", "loss_metrics/global_max_loss": "", "throughput(tps)": "throughput",

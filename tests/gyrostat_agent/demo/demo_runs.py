@@ -3,13 +3,13 @@
 import io
 import math
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 
 from gyrostat.wire import Ack, ExpertLoad, Hello, KnobState, Record
+from gyrostat_agent.cli.options import builtin
 from gyrostat_agent.demo.course import Course
 from gyrostat_agent.demo.scenarios import CLEAN, SCENARIOS, TREATED, UNTREATED
 from gyrostat_agent.demo.sources import JournalSource
@@ -135,11 +135,10 @@ class _Tape:
 
 def _begun(folder: Path) -> _Tape:
     tape = _Tape(folder)
-    text = files("gyrostat_rules.packs").joinpath("core.yaml").read_text(encoding="utf-8")
     knobs = (KnobState("lr_scale", 1.0, 0.01, 1.0, 2.0),)
     hello = Hello("r", "trainer", 0, 1, LIFE, 0, 1, knobs, ("skip_data", "rollback", "stop"), "/ck", 0)
     given: Sequence[Input] = (
-        Pack(1000.0, "d", text),
+        Pack(1000.0, "d", builtin()),
         Command(1000.0, "configure", {"mode": "act", "approvals": False}),
         Batch(1000.0, (hello, *(_checkpoint(step) for step in (5, 10)))),
     )

@@ -2,14 +2,14 @@
 
 import math
 import random
-from importlib.resources import files
 
 from gyrostat.wire import Record
+from gyrostat_agent.cli.options import builtin
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import Entry
 from gyrostat_rules.inputs import Batch, Command, Pack, Tick, Verb
 
-CORE = (files("gyrostat_rules") / "packs" / "core.yaml").read_text("utf-8")
+CORE = builtin()
 
 
 def decided(*, bystanders: bool) -> list[tuple[str, str, int, str]]:

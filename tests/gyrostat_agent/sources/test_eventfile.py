@@ -155,6 +155,17 @@ def test_a_file_that_begins_anew_is_read_from_its_start(path: Path, how: str) ->
     assert (file.restarts, file.damaged) == (1, 0)
 
 
+def test_a_copy_that_is_brought_up_to_date_is_the_same_file(path: Path) -> None:
+    """rsync puts another file in its place each time: what was told of it is not told again."""
+    data = run(range(1, 9))
+    file = written(path, data)
+    all_told(file)
+    copied = path.with_suffix(".copying")
+    copied.write_bytes(data + run(range(9, 12))[len(BEGINNING) :])
+    copied.replace(path)
+    assert [one.step for one in all_told(file)] == [9, 10, 11] and file.restarts == 0
+
+
 def test_a_step_is_told_once_wherever_a_look_ends(path: Path) -> None:
     """Files of several looks: each step with all its tags, at any length of step."""
     file = written(path, run(range(1, 1200), tags=11))

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gyrostat import Telemetry
+
 BASE = [sys.executable, "-m", "gyrostat_agent"]
 DEADLINE = 30.0
 
@@ -60,6 +62,35 @@ def test_posted_metrics_become_an_incident(tmp_path: Path) -> None:
     assert agent.returncode == 0
 
 
+@pytest.mark.parametrize("told", [False, True], ids=["read by its log", "told by its trainer"])
+def test_a_save_is_seen_on_the_page(tmp_path: Path, told: bool) -> None:
+    """Where checkpoints lie is given, or stands in the trainer's Hello; how long they take is told."""
+    (tmp_path / "train.log").write_text("step: 1 loss: 0.5\n")
+    options = ["--host"] if told else ["--host", "--checkpoints", str(tmp_path / "out"), "--log",
+                                       str(tmp_path / "train.log")]  # fmt: skip
+    agent = subprocess.Popen(
+        [*BASE, "agent", str(tmp_path / "run"), "--listen", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert agent.stderr is not None
+        found = re.search(r"http://(127\.0\.0\.1:\d+)", agent.stderr.readline())
+        assert found is not None
+        if told:
+            Telemetry(tmp_path / "run", rank=0, world=1, checkpoint_root=tmp_path / "out").close()
+        end, page, step = time.monotonic() + DEADLINE, "", 0
+        while not re.search(r'role="host",series="checkpoint_bytes"\} 1000\.0', page):
+            assert time.monotonic() < end, page
+            step += 1  # the first of them come before it looks
+            (tmp_path / f"out/global_step_{step}").mkdir(parents=True)
+            (tmp_path / f"out/global_step_{step}/.metadata").write_text("x" * 1000)
+            time.sleep(0.2)
+            page = urllib.request.urlopen(f"http://{found[1]}/metrics", timeout=10).read().decode()
+    finally:
+        agent.terminate()
+        agent.communicate(timeout=DEADLINE)
+    assert agent.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -67,8 +98,9 @@ def test_posted_metrics_become_an_incident(tmp_path: Path) -> None:
         (["--receive", "0.0.0.0:4318"], "token"),
         (["--receive", "127.0.0.1"], "HOST:PORT"),
         (["--log-format", "verll"], "verl"),
+        (["--checkpoints", "/ck"], "--checkpoints /ck: saves are timed with --host; give that too"),
     ],
-    ids=["scheme", "open to all", "no port", "format"],
+    ids=["scheme", "open to all", "no port", "format", "without --host"],
 )
 def test_what_cannot_be_looked_at_is_a_line(options: list[str], words: str, tmp_path: Path) -> None:
     """Known at the start, in one sentence, with exit status 2."""

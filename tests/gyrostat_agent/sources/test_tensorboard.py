@@ -5,13 +5,14 @@ import os
 from pathlib import Path
 
 import pytest
-from eventbytes import BEGINNING, run, scalar
+from eventbytes import BEGINNING, field, header, put, run, scalar
 
 from gyrostat.wire import Record
+from gyrostat_agent.sources.eventfile import EventFile
 from gyrostat_agent.sources.logs.gathered import Gathered
 from gyrostat_agent.sources.logs.names import CANONICAL, Names
 from gyrostat_agent.sources.logs.said import EVAL, TRAIN, Told
-from gyrostat_agent.sources.tensorboard import EventFile, EventFolder
+from gyrostat_agent.sources.tensorboard import EventFolder
 from gyrostat_agent.sources.tensorboardtags import TAGS
 
 DATA = Path(__file__).parent / "data"
@@ -23,14 +24,6 @@ def all_told(source: EventFile | EventFolder) -> list[Told]:
     while not source.at_end:
         told += source.told()
     return told
-
-
-def put(folder: Path, number: int, data: bytes) -> Path:
-    """An event file by the name that TensorBoard gives it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"events.out.tfevents.{1_800_000_000 + number}.host.{number}.0"
-    path.write_bytes(data)
-    return path
 
 
 def test_a_true_file_is_read_as_the_package_reads_it() -> None:
@@ -136,6 +129,49 @@ def test_what_was_read_but_not_told_is_told_by_the_next_reader(tmp_path: Path) -
     assert told and not first.at_end
     rest = [one.step for one in all_told(EventFolder(str(tmp_path), first.offsets()))]
     assert told + rest == list(range(1, 30_001))
+
+
+def test_a_single_file_is_followed_as_a_folder_of_it_would_be(tmp_path: Path) -> None:
+    """Also one that is not there yet, and by its offset."""
+    path = tmp_path / "events.out.tfevents.1800000001.host.1.0"
+    first = EventFolder(str(path))
+    assert first.told() == [] and first.trouble == "No such file or directory" and first.at_end
+    put(tmp_path, 1, run(range(1, 4)))
+    assert [one.step for one in all_told(first)] == [1, 2, 3] and first.trouble == ""
+    with path.open("ab") as more:
+        more.write(run(range(4, 6))[len(BEGINNING) :])
+    assert [one.step for one in all_told(EventFolder(str(path), first.offsets()))] == [4, 5]
+
+
+def test_one_look_reads_no_more_than_it_is_given(tmp_path: Path) -> None:
+    """Images by the hundred hold nobody up; what lies behind them is told by a later look, in its place."""
+    image = b"\x09" + bytes(8) + field(4, b"\x01" * 100_000)
+    record = header(len(image)) + image + bytes(4)
+    put(tmp_path, 1, run(range(1, 3)) + record * 20 + run(range(3, 5))[len(BEGINNING) :])
+    put(tmp_path / "side", 2, scalar(4, "x", 1.0, wall_time=1.9e9))
+    folder, looks, told = EventFolder(str(tmp_path)), 0, list[int | None]()
+    while not folder.at_end:
+        told += [one.step for _, one in folder.steps(most_bytes=200_000)]
+        looks += 1
+    assert told == [1, 2, 3, 4, 4] and looks >= 3
+
+
+def test_what_is_not_taken_of_a_look_is_not_lost(tmp_path: Path) -> None:
+    """Whoever has enough of it leaves off: the next look, or the next reader, goes on there."""
+    put(tmp_path, 1, run(range(1, 7)))
+    folder = EventFolder(str(tmp_path))
+    assert next(folder.steps())[1].step == 1 and not folder.at_end
+    assert [one.step for one in all_told(EventFolder(str(tmp_path), folder.offsets()))] == [2, 3, 4, 5, 6]
+    assert [one.step for one in all_told(folder)] == [2, 3, 4, 5, 6]
+
+
+def test_a_file_that_is_cleared_away_is_no_trouble(tmp_path: Path) -> None:
+    """What it held has been told."""
+    first = put(tmp_path, 1, run(range(1, 3)))
+    folder = EventFolder(str(tmp_path))
+    assert len(all_told(folder)) == 2
+    first.unlink()
+    assert folder.told() == [] and folder.troubles == {}
 
 
 def test_the_rows_of_a_folder_are_those_of_its_files(tmp_path: Path) -> None:

@@ -11,12 +11,15 @@ from gyrostat_agent.sources.logs import faultlines
 from gyrostat_agent.sources.logs.format import Format
 from gyrostat_agent.sources.logs.log import Log
 from gyrostat_agent.sources.logs.logfile import CHUNK, LogError, LogFile
+from gyrostat_agent.sources.logs.names import Names
 from gyrostat_agent.sources.logs.said import TRAIN, Fault
 from gyrostat_agent.sources.logs.table import FORMATS, GENERIC
+from gyrostat_agent.sources.tensorboard import is_events
 from gyrostat_rules.inputs import FaultLine, Item, SourceState, SourceWord
 
 _PREFIX = "log:"  # of its offsets' names: no record file is called so
-_ENOUGH, _SHOWN = 20, 8  # lines by which it is judged how well a log is understood; names that are shown
+ENOUGH = 20  # lines, or steps, by which it is judged how well a log is understood
+_SHOWN = 8  # names
 _CHUNKS = 4  # of one file in one pass, so that a backlog cannot starve the others
 
 
@@ -29,13 +32,14 @@ class LogFiles:
         ]
         self._said: dict[str, str] = {}
         self._covered: dict[str, str] = {}
+        self._left: set[str] = set()
 
     def drain(self, now: float) -> list[Item]:
         """What the files have gained, each up to a bound; told as of ``now``, Unix seconds.
 
         A log's own clock may be in another zone, or there may be none: by that, a run that is well would be silent.
         """
-        return [item for file in self._files for item in self._of(file, now)]
+        return [item for file in self._files if not self._leaves(file.path) for item in self._of(file, now)]
 
     def offsets(self) -> dict[str, int]:
         """How far each file has been read."""
@@ -45,6 +49,11 @@ class LogFiles:
         """Let go of the files."""
         for file in self._files:
             file.close()
+
+    def _leaves(self, path: str) -> bool:
+        if path not in self._left and is_events(path):
+            self._left.add(path)
+        return path in self._left
 
     def _of(self, file: LogFile, now: float) -> list[Item]:
         items: list[Item] = []
@@ -80,11 +89,13 @@ class LogFiles:
 
     def _coverage(self, path: str, log: Log) -> str:
         """How much of it was understood, said once enough has come: silence must never read as clean."""
-        if path not in self._covered and log.understood >= _ENOUGH:
-            own = sorted(
-                name for name, known in log.names.known.items() if not known.canonical and known.phase == TRAIN
-            )
-            more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
-            names = f"; under their own names: {', '.join(own[:_SHOWN])}{more}" if own else ""
-            self._covered[path] = f": {log.understood} of the first {log.lines} lines{names}"
+        if path not in self._covered and log.understood >= ENOUGH:
+            self._covered[path] = f": {log.understood} of the first {log.lines} lines{own_names(log.names)}"
         return self._covered.get(path, "")
+
+
+def own_names(names: Names) -> str:
+    """The trainer's names that nobody knows, for people; '' where there are none."""
+    own = sorted(name for name, known in names.known.items() if not known.canonical and known.phase == TRAIN)
+    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+    return f"; under their own names: {', '.join(own[:_SHOWN])}{more}" if own else ""

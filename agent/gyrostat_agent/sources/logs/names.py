@@ -16,7 +16,7 @@ CANONICAL = (
     "loss", "grad_norm", "entropy", "kl", "ppo_kl", "mismatch_kl", "mismatch_diff", "reward", "reward_std",
     "learning_rate", "clip_fraction", "response_length", "truncated_fraction", "zero_advantage_fraction",
     "throughput", "step_time", "balance_loss", "z_loss", "expert_violation", "loss_scale", "skipped_steps",
-    "nan_steps", "step_applied",
+    "nan_steps", "step_applied", "checkpoint_seconds",
 )  # fmt: skip
 _BY_MEASURE: Mapping[str, str] = {
     "loss": "loss", "pg_loss": "loss", "grad_norm": "grad_norm", "gradient_norm": "grad_norm", "entropy": "entropy",
@@ -28,6 +28,9 @@ _BY_MEASURE: Mapping[str, str] = {
     "completion_length": "response_length", "throughput": "throughput", "step_time": "step_time",
     "time_per_step": "step_time", "load_balancing_loss": "balance_loss", "aux_loss": "balance_loss",
     "z_loss": "z_loss", "loss_scale": "loss_scale", "frac_reward_zero_std": "zero_advantage_fraction",
+    "checkpoint_seconds": "checkpoint_seconds", "checkpoint_save_seconds": "checkpoint_seconds",
+    "checkpoint_save_time": "checkpoint_seconds", "save_checkpoint_time": "checkpoint_seconds",
+    "save_checkpoint_seconds": "checkpoint_seconds",
 }  # fmt: skip
 _EVALUATION = re.compile(r"(?:^|[/_. -])(?:eval|evaluation|val|valid|validation|test)(?:$|[/_. -])|^val-")
 

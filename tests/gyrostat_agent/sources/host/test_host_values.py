@@ -11,6 +11,9 @@ import pytest
 from host_trees import BOOT, Tree, Watching
 from nvml_runs import records, words
 
+from gyrostat.wire import Record
+from gyrostat_rules.inputs import Item, SourceState
+
 PAGE = Path(__file__).parents[4] / "docs/series.md"
 
 
@@ -152,11 +155,23 @@ def test_a_sample_is_cheap() -> None:
     assert spent < 0.020
 
 
+@pytest.mark.parametrize("given", [True, False], ids=["given", "the trainer's own"])
+def test_a_save_is_told_beside_the_machine(tree: Tree, given: bool) -> None:
+    """Of a root that was given or that the trainer told, as records of the same life; a root that is none, in words."""
+    told = _a_save(tree, given)
+    assert (told.role, told.rank, told.incarnation, told.step) == ("host", 0, BOOT, 8)
+    assert told.values == {
+        "checkpoint_seconds": pytest.approx(0.5, abs=1e-6),
+        "checkpoint_bytes": 1000.0,
+        "checkpoint_bytes_per_second": pytest.approx(2000.0, rel=1e-5),
+    }
+
+
 def test_the_page_of_series_lists_what_is_told(tree: Tree, watching: Watching) -> None:
     """Who writes a rule finds every name on the page, and no name that is never told."""
     tree.process(7)
     tree.cgroup("/pod/trainer", 0, limit="8192")
-    told: set[str] = set()
+    told = set(_a_save(tree, True).values)
     for second in range(3):
         tree.cpu(10 * second, 0, 0, 10 * second, 0, 0, 0, 0)
         tree.rdma("mlx5_0", 1, port_rcv_data=second, port_xmit_data=0)
@@ -168,6 +183,32 @@ def test_the_page_of_series_lists_what_is_told(tree: Tree, watching: Watching) -
     cells = re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)
     listed = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
     assert listed == {name.replace("/79", "/<number>") for name in told}
+
+
+def _a_save(tree: Tree, given: bool) -> Record:
+    """What is told of a save of half a second and 1000 bytes."""
+    root, none = tree.root / "checkpoints", tree.root / "none"
+    none.write_text("")
+    watching = Watching(tree.root, [str(none), *([str(root)] if given else [])])
+    if not given:
+        watching.source.set_root(str(root))
+
+    def of_checkpoints(item: Item) -> bool:
+        return isinstance(item, SourceState) and item.source == f"host/0 checkpoints {none}"
+
+    def of_a_save(item: Item) -> bool:
+        return isinstance(item, Record) and "checkpoint_seconds" in item.values
+
+    said, now = watching.seek(100.0, of_checkpoints)  # so that there was a first look
+    assert isinstance(said, SourceState) and "cannot be timed: Not a directory" in said.detail
+    tree.write("draft/step-1/.metadata", "x" * 1000)
+    os.utime(tree.root / "draft/step-1", (now + 0.25, now + 0.25))
+    os.utime(tree.root / "draft/step-1/.metadata", (now + 0.75, now + 0.75))
+    (tree.root / "draft").rename(root)
+    told, _ = watching.seek(now, of_a_save, step=7)
+    watching.source.close()
+    assert isinstance(told, Record)
+    return told
 
 
 def _work_a_little(path: Path) -> None:

@@ -157,7 +157,8 @@ def test_two_ranks_in_one_line() -> None:
 )  # fmt: skip
 def test_checkpoints(lines: list[str], notes: list[Note]) -> None:
     """What is on disk is a note, what is staged is not."""
-    assert said(TORCHTITAN, COLOURED, *(HEAD + line for line in lines))[1:] == notes
+    found = said(TORCHTITAN, COLOURED, *(HEAD + line for line in lines))
+    assert [one for one in found if isinstance(one, Note)] == notes
 
 
 @pytest.mark.parametrize(

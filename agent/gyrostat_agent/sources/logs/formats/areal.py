@@ -62,5 +62,6 @@ AREAL = Format(
     {
         **{prefix + name: to for prefix in ("ppo_actor/", "grpo_actor/", "") for name, to in _ACTOR.items()},
         "ppo_critic/*": "", "ref/*": "", "timeperf/*": "", "timeperf/train_step": "step_time",
+        "timeperf/save": "checkpoint_seconds",
     },
 )  # fmt: skip

@@ -38,6 +38,7 @@ class DeepSpeedReader:
         self._step = 0
         self._rank = ""  # whose overflows are counted: every rank may print its own
         self._saving = self._ready = ""
+        self._begun: float | None = None
         self._loaded = -1
 
     def read(self, line: Line) -> Iterable[Said]:
@@ -86,22 +87,29 @@ class DeepSpeedReader:
 
     def _notes(self, text: str) -> Iterable[Said]:
         if (found := _CHECKPOINT.search(text)) is not None:
-            return self._checkpoint(found[1], found[2].startswith("ready"))
+            return self._checkpoint(found[1], found[2].startswith("ready"), moment(text))
         if (found := _LOADED.search(text)) is not None and (step := _step_of(found[1])) != self._loaded:
             self._loaded = step
             return (Note(RESUMED, step),)
         return ()
 
-    def _checkpoint(self, tag: str, ready: bool) -> Iterable[Said]:
+    def _checkpoint(self, tag: str, ready: bool, at: float | None) -> Iterable[Said]:
         """Each rank says what is ready; what is never ready before the next is begun, was not written."""
         if ready:
             again, self._ready = self._ready == tag, tag
+            took = self._took(at) if self._saving == tag else ()
             self._saving = "" if self._saving == tag else self._saving
-            return () if again else (Note(SAVED, _step_of(tag)),)
+            return () if again else (Note(SAVED, _step_of(tag)), *took)
         lost, self._saving = self._saving, tag
+        self._begun = self._begun if lost == tag else at
         if not lost or lost == tag:
             return ()
         return (Fault("checkpoint_failure", f"DeepSpeed: checkpoint {lost} was begun and never became ready"),)
+
+    def _took(self, at: float | None) -> Iterable[Said]:
+        if at is None or self._begun is None or not self._step or at < self._begun:
+            return ()
+        return (Told({"seconds to save": at - self._begun}, self._step),)
 
 
 def _step_of(path: str) -> int:
@@ -122,5 +130,6 @@ DEEPSPEED = Format(
         "loss": "loss", "lr": "learning_rate", "skipped": "skipped_steps", "loss_scale": "loss_scale",
         "iter time (s)": "step_time", "samples/sec": "throughput", "CurrSamplesPerSec": "throughput",
         "RunningAvgSamplesPerSec": "", "MemAllocated": "", "MaxMemAllocated": "", "allocator cache flushes": "",
+        "seconds to save": "checkpoint_seconds",
     },
 )  # fmt: skip

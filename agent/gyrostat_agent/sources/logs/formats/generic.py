@@ -229,4 +229,7 @@ def _sign(text: str) -> int:
     return 0
 
 
-GENERIC = Format("generic", "any key=value, key: value or JSON lines", _sign, GenericReader)
+GENERIC = Format(
+    "generic", "any key=value, key: value or JSON lines", _sign, GenericReader,
+    dict.fromkeys(("time/save_checkpoint", "timing/save_checkpoint", "timing/save_checkpoints"), "checkpoint_seconds"),
+)  # fmt: skip

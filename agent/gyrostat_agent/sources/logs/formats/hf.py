@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from gyrostat_agent.sources.logs.dictline import parted, values
 from gyrostat_agent.sources.logs.format import Format
-from gyrostat_agent.sources.logs.formats.dictrows import parted, python_row
 from gyrostat_agent.sources.logs.formats.hfbars import Bar, Steps, bar_of
 from gyrostat_agent.sources.logs.formats.hffilter import LossFilter
 from gyrostat_agent.sources.logs.lines import Line
@@ -136,11 +136,11 @@ def _rows(text: str, begin: int) -> list[Row]:
 
 
 def _row(text: str, begin: int) -> Row | None:
-    values = python_row(text, begin)
+    told = values(text, begin)
     half = not text.startswith("{'", begin)
-    if not values or values.keys().isdisjoint(_ROW) or (half and "epoch" not in values):
+    if not told or told.keys().isdisjoint(_ROW) or (half and "epoch" not in told):
         return None
-    return Row(values, EVAL if any(n.startswith("eval_") for n in values) else TRAIN, half)
+    return Row(told, EVAL if any(n.startswith("eval_") for n in told) else TRAIN, half)
 
 
 def _sign(text: str) -> int:

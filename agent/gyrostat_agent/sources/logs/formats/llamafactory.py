@@ -6,8 +6,8 @@ left out. Its console is that of Hugging Face's Trainer.
 
 from collections.abc import Iterable
 
+from gyrostat_agent.sources.logs.dictline import parted, values
 from gyrostat_agent.sources.logs.format import Format
-from gyrostat_agent.sources.logs.formats.dictrows import json_row, parted
 from gyrostat_agent.sources.logs.formats.hffilter import LossFilter
 from gyrostat_agent.sources.logs.lines import Line
 from gyrostat_agent.sources.logs.said import EVAL, TRAIN, Said, Told
@@ -32,15 +32,15 @@ class LlamaFactoryReader:
         return ()
 
     def _told(self, text: str, rank: int) -> Told | None:
-        values = json_row(text)
-        step = values.pop("current_steps", -1.0)
-        if values.keys() <= _PROGRESS or (step < 0 and "epoch" not in values):
+        row = values(text)
+        step = row.pop("current_steps", -1.0)
+        if row.keys() <= _PROGRESS or (step < 0 and "epoch" not in row):
             return None
-        self._filter.undo(values)
-        values.pop("total_steps", None)
-        values.pop("percentage", None)
-        phase = EVAL if any(n.startswith(("eval_", "predict_")) for n in values) else TRAIN
-        return Told(values, int(step) if 0 <= step < 1e12 else None, phase, rank)
+        self._filter.undo(row)
+        row.pop("total_steps", None)
+        row.pop("percentage", None)
+        phase = EVAL if any(n.startswith(("eval_", "predict_")) for n in row) else TRAIN
+        return Told(row, int(step) if 0 <= step < 1e12 else None, phase, rank)
 
 
 def _sign(text: str) -> int:

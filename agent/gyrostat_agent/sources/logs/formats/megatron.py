@@ -20,6 +20,8 @@ _HEAD = re.compile(r"iteration\s+(\d{1,15})/\s*\d{1,15}\s*\|")
 _PAIR = re.compile(r"\|\s?([^|:]+):\s+([^\s|/]+)(?=[\s|/])")
 _VALIDATION = re.compile(r"validation loss at (?:iteration\s+(\d{1,15}))?[^|]{0,120}(?=\|)")
 _SAVED = re.compile(r"successfully saved checkpoint (?:from|at) iteration\s+(\d{1,15})")
+_SAVE = re.compile(r"save-checkpoint ?\.{0,80}: (?:\([\d.]{1,20}, ([\d.]{1,20})\)|([\d.]{1,20})(?=$|[\s|]))")
+_SCHEDULED = "scheduled an async checkpoint save"
 _RESUMED = re.compile(r"successfully loaded checkpoint from ")
 _AT = re.compile(r" at iteration\s+(\d{1,15})")
 _UNEXPECTED = re.compile(r"Unexpected result (.{1,80}?) (?:on rank \d|\(message=)")
@@ -28,6 +30,7 @@ _RANK = re.compile(r"\b[Rr]ank (\d{1,9})\b")
 _ITERATION = re.compile(r"iteration #?(\d{1,15})")
 
 _GRADIENT, _MILLISECONDS, _SECONDS = "grad norm", "elapsed time per iteration (ms)", "elapsed time per iteration (s)"
+_TO_SAVE = "save-checkpoint (s)"  # of the slowest rank: the others wait for it
 _SKIPPED, _NAN = "number of skipped iterations", "number of nan iterations"
 _EXTRA = ("balancing_loss", "z_loss")  # beside the loss, not the loss
 _MOST = 100  # losses of one log
@@ -40,6 +43,7 @@ class MegatronReader:
         self._step = -1
         self._whole: tuple[str, ...] = ()  # the names of a row that lacks no loss
         self._losses: dict[str, None] = {}  # in their order
+        self._staged = False  # what is being saved is in memory only: what a timer says then is no save's time
         self._signed = False  # a policy's loss may be negative, and is then left out
         self._skipped = self._nan = 0.0
         self._again = (0.0, 0.0)  # of iteration 1, which is told on its own and once more with its window
@@ -51,7 +55,7 @@ class MegatronReader:
             return ()
         heads = list(_HEAD.finditer(text))
         if not heads:
-            return _said(text, rank)
+            return (*_said(text, rank), *self._saved(text, rank))
         at = moment(text)
         if len(heads) == 1:
             return self._row(int(heads[0][1]), text[heads[0].end() :], rank, at)
@@ -62,6 +66,16 @@ class MegatronReader:
     def end(self) -> Iterable[Said]:
         """A row is a line: nothing is held."""
         return ()
+
+    def _saved(self, text: str, rank: int) -> Iterable[Said]:
+        """How long a save took, where a timer says it: milliseconds, of the step that was told last."""
+        if _SCHEDULED in text:
+            self._staged = True
+            return ()
+        found = _SAVE.search(text) if self._step >= 0 and "save-checkpoint" in text else None
+        value = number(found[1] or found[2]) if found else None
+        staged, self._staged = self._staged, self._staged and value is None
+        return () if value is None or staged else (Told({_TO_SAVE: value / 1000.0}, self._step, rank=rank),)
 
     def _row(self, step: int, text: str, rank: int, at: float | None) -> list[Said]:
         values = _values(text)
@@ -185,6 +199,7 @@ MEGATRON = Format(
         "load_balancing_loss": "balance_loss", "seq_load_balancing_loss": "balance_loss",
         "global_load_balancing_loss": "balance_loss", "z_loss": "z_loss", "loss scale": "loss_scale",
         _SKIPPED: "skipped_steps", _NAN: "nan_steps", _SECONDS: "step_time", _MILLISECONDS: "",
+        _TO_SAVE: "checkpoint_seconds",
         "throughput per GPU (TFLOP/s/GPU)": "throughput", "rl/pi_over_pi_old": "", "params norm": "", "num zeros": "",
     },
 )  # fmt: skip

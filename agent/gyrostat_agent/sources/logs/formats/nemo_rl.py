@@ -72,7 +72,8 @@ NEMO_RL = Format(
     {
         "Loss": "loss", "Generation KL Error": "mismatch_kl", "Avg Reward": "reward", "Avg Total Reward": "reward",
         "Avg Filtered Reward": "", "Mean Generation Length": "response_length", "Draft Loss": "",
-        "timing/Total step time": "step_time", "timing/*": "", "performance/*": "",
+        "timing/Total step time": "step_time", "timing/checkpointing": "checkpoint_seconds",
+        "timing/train/checkpointing": "checkpoint_seconds", "timing/*": "", "performance/*": "",
         # TensorBoard's names, under train/
         "train/loss": "loss", "train/grad_norm": "grad_norm", "train/reward": "reward", "train/lr": "learning_rate",
         "train/gen_kl_error": "mismatch_kl", "train/approx_entropy": "entropy", "train/kl_penalty": "kl",

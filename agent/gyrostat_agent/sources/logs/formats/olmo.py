@@ -17,6 +17,7 @@ from gyrostat_agent.sources.logs.said import RESUMED, SAVED, SKIPPED, Note, Said
 _HEAD = re.compile(r"\[step=(\d{1,15})/(?:\d{1,15}|\?\?\?),epoch=\d")
 _BLOCK = re.compile(r"train/block \d{1,6}/load imbalance")
 _SAVED = re.compile(r"Checkpoint for step (\d{1,15}) saved successfully")
+_SAVING = re.compile(r"Saving checkpoint for step (\d{1,15}) to ")
 _LOADING = re.compile(r"Loading checkpoint from '([^']{1,1000})'")
 _FOLDER = re.compile(r"/step(\d{1,15})\b")
 _WORST = "load imbalance of the worst block, above 1"
@@ -30,6 +31,7 @@ class OlmoReader:
         self._step: int | None = None
         self._at: float | None = None
         self._worst = -math.inf
+        self._saving: tuple[int, float | None] = (-1, None)  # a step, and when its checkpoint was begun
 
     def read(self, line: Line) -> Iterable[Said]:
         """A head announces its step, each indented line has one number of it."""
@@ -41,7 +43,10 @@ class OlmoReader:
             self._step, self._at = int(found[1]), moment(text)
             return (*worst, Step(self._step))
         if (found := _SAVED.search(text)) is not None:
-            return (Note(SAVED, int(found[1])),)
+            return (Note(SAVED, int(found[1])), *self._took(int(found[1]), moment(text)))
+        if (found := _SAVING.search(text)) is not None:
+            self._saving = (int(found[1]), moment(text))
+            return ()
         if (found := _LOADING.search(text)) is not None:
             folder = _FOLDER.search(found[1])
             return (Note(RESUMED, int(folder[1]) if folder else -1),)
@@ -51,6 +56,13 @@ class OlmoReader:
         """The worst of the blocks, where more might have come."""
         worst, self._worst = self._worst, -math.inf
         return () if worst == -math.inf else (Told({_WORST: worst}, self._step, at=self._at),)
+
+    def _took(self, saved: int, at: float | None) -> Iterable[Said]:
+        """How long a save took, as of the step that was told last: training goes on meanwhile."""
+        step, begun = self._saving
+        if saved != step or at is None or begun is None or self._step is None or at < begun:
+            return ()
+        return (*self.end(), Told({"seconds to save": at - begun}, self._step, at=self._at))
 
     def _metric(self, text: str, rank: int) -> Iterable[Said]:
         name, equals, written = text.strip().partition("=")
@@ -79,6 +91,6 @@ OLMO = Format(
         "train/CE loss": "loss", "optim/total grad norm": "grad_norm", "optim/LR*": "learning_rate",
         "train/load balancing loss": "balance_loss", "train/router Z loss": "z_loss", "train/Z loss": "",
         _WORST: "expert_violation", "train/block*": "", "throughput/device/TPS": "throughput",
-        "optim/step skipped": "", "train/PPL": "",
+        "optim/step skipped": "", "train/PPL": "", "seconds to save": "checkpoint_seconds",
     },
 )  # fmt: skip

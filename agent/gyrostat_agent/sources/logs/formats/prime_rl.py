@@ -76,6 +76,8 @@ class PrimeReader:
             return ()
         at, producer = row.pop("time", None), row.pop("producer", "trainer")
         values = {name: value for name, value in row.items() if isinstance(value, float)}
+        if values.get("time/save_ckpt") == 0.0:  # nothing was saved
+            del values["time/save_ckpt"]
         self._restore(values)
         if not values:
             return ()
@@ -168,7 +170,7 @@ PRIME_RL = Format(
         "Reward": "reward", "reward/all/mean": "reward", "reward/mean": "reward",
         "LR": "learning_rate", "optim/lr": "learning_rate",
         "Throughput": "throughput", "perf/throughput": "throughput",
-        "Time": "step_time", "time/step": "step_time",
+        "Time": "step_time", "time/step": "step_time", "time/save_ckpt": "checkpoint_seconds",
         "Max Vio": "expert_violation", "max_vio/mean": "expert_violation",
         "Truncation": "truncated_fraction", "is_truncated/all/mean": "truncated_fraction",
         "Seq. Length": "response_length", "decode_len/all/mean": "response_length",

@@ -99,6 +99,7 @@ SLIME = Format(
         "rollout/raw_reward": "reward", "rollout/rewards": "", "rollout/reward_std": "reward_std",
         "rollout/response_lengths": "response_length", "rollout/response_len/mean": "response_length",
         "rollout/truncated_ratio": "truncated_fraction", "rollout/truncated": "truncated_fraction",
-        "perf/tokens_per_gpu_per_sec": "throughput", "perf/step_time": "step_time", "perf/*": "", "rollout/step": "",
+        "perf/tokens_per_gpu_per_sec": "throughput", "perf/step_time": "step_time",
+        "perf/save_model_time": "checkpoint_seconds", "perf/*": "", "rollout/step": "",
     },
 )  # fmt: skip

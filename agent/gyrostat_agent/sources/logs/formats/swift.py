@@ -7,8 +7,8 @@ Written from modelscope/ms-swift 3602360a (trainers/patcher.py, megatron/callbac
 import re
 from collections.abc import Iterable
 
+from gyrostat_agent.sources.logs.dictline import parted, values
 from gyrostat_agent.sources.logs.format import Format
-from gyrostat_agent.sources.logs.formats.dictrows import json_row, parted, python_row
 from gyrostat_agent.sources.logs.formats.hf import ALIASES
 from gyrostat_agent.sources.logs.formats.hffilter import LossFilter
 from gyrostat_agent.sources.logs.lines import Line
@@ -29,26 +29,25 @@ class SwiftReader:
     def read(self, line: Line) -> Iterable[Said]:
         """Rows that say their step, and checkpoints."""
         text, rank = line.text, max(line.rank, 0)
-        if '{"' in text:
-            return [told for part in parted(text, '{"') if (told := self._told(part, json_row(part), rank))]
-        if "{'" in text:
-            return [told for part in parted(text, "{'") if (told := self._told(part, python_row(part), rank))]
+        opening = next((one for one in ('{"', "{'") if one in text), None)
+        if opening is not None:
+            return [told for part in parted(text, opening) if (told := self._told(part, values(part), rank))]
         return _notes(text) if "heckpoint" in text or "global step" in text else ()
 
     def end(self) -> Iterable[Said]:
         """A row is a line: nothing is held."""
         return ()
 
-    def _told(self, text: str, values: dict[str, float], rank: int) -> Told | None:
+    def _told(self, text: str, row: dict[str, float], rank: int) -> Told | None:
         found = _STEP.search(text)
-        step = float(found[1]) if found else values.get("global_step", -1.0)
-        if "train_runtime" in values or values.keys() <= _PROGRESS or not (0 <= step < 1e12 or "loss" in values):
+        step = float(found[1]) if found else row.get("global_step", -1.0)
+        if "train_runtime" in row or row.keys() <= _PROGRESS or not (0 <= step < 1e12 or "loss" in row):
             return None
-        self._filter.undo(values)
-        for name in _PROGRESS & values.keys() - {"epoch"}:
-            del values[name]
-        phase = EVAL if any(n.startswith("eval_") for n in values) else TRAIN
-        return Told(values, int(step) if 0 <= step < 1e12 else None, phase, rank)
+        self._filter.undo(row)
+        for name in _PROGRESS & row.keys() - {"epoch"}:
+            del row[name]
+        phase = EVAL if any(n.startswith("eval_") for n in row) else TRAIN
+        return Told(row, int(step) if 0 <= step < 1e12 else None, phase, rank)
 
 
 def _notes(text: str) -> Iterable[Said]:

@@ -21,6 +21,7 @@ _PAIR = re.compile(r"(?<!\S)([A-Za-z_][^\s:]*):\s{1,16}([^\s(]+)")
 _LOADING = re.compile(r"Loading the checkpoint from (\S{1,1000})")
 _SAVING = re.compile(r"Saving a full checkpoint at last step, step (\d{1,15})")
 _FOLDER = re.compile(r"step-(\d{1,15})")
+_SECONDS = re.compile(r"Finished saving the checkpoint in (\d{1,9}(?:\.\d{1,9})?) seconds")
 
 
 class TitanReader:
@@ -66,11 +67,18 @@ class TitanReader:
             self._last_step = int(found[1])
         elif "Finished saving the checkpoint in" in text:
             staged, self._staging = self._staging, False
-            return () if staged else self._note(Note(SAVED, max(self._last_step, self._ranks.newest)))
+            return () if staged else self._saved(_SECONDS.search(text))
         elif (found := _LOADING.search(text)) is not None:
             folder = _FOLDER.search(found[1])
             return self._note(Note(RESUMED, int(folder[1]) if folder else -1))
         return ()
+
+    def _saved(self, found: re.Match[str] | None) -> Iterable[Said]:
+        newest = self._ranks.newest
+        note = self._note(Note(SAVED, max(self._last_step, newest)))
+        if not note or found is None or newest < 0:
+            return note
+        return (*note, Told({"seconds to save": float(found[1])}, newest))
 
     def _note(self, note: Note) -> Iterable[Said]:
         """Once, though every rank says it."""
@@ -132,6 +140,6 @@ TORCHTITAN = Format(
         "rollout_reward/zero_std_frac": "zero_advantage_fraction",
         "rollout_reward/group_zero_std_frac": "zero_advantage_fraction", "loss/ratio/clipped_frac": "clip_fraction",
         "rollout/response_length/mean": "response_length", "bit_wise/logprob_diff/mean": "mismatch_diff",
-        "memory": "", "tflops": "", "mfu": "",
+        "memory": "", "tflops": "", "mfu": "", "seconds to save": "checkpoint_seconds",
     },
 )  # fmt: skip

@@ -16,6 +16,7 @@ _HEAD = re.compile(r"(?<![\w-])Step (\d{1,15}) \| (?=[A-Za-z_][^\s:]{0,200}:\S)"
 _PAIR = re.compile(r"(?<!\S)([A-Za-z_][^\s:]*):(tensor\([^)]{0,80}\)|\S+)")
 _BAR = re.compile(r"(?<!\d)\d{1,9}\|(\d{1,15})\|Loss: ([^\s:]{1,40})")
 _SAVED = (" checkpoint of size ", "Checkpoint saved in ")
+_SECONDS = re.compile(r"Saving checkpoint took (\d{1,9}(?:\.\d{1,9})?) secs")
 
 
 class TorchtuneReader:
@@ -37,6 +38,8 @@ class TorchtuneReader:
         if not said and any(words in text for words in _SAVED) and self._saved != self._step:
             self._saved = self._step  # a checkpoint has many files
             return (Note(SAVED, self._step),)
+        if not said and self._step >= 0 and (took := _SECONDS.search(text)) is not None:
+            return (Told({"seconds to save": float(took[1])}, self._step, rank=rank),)
         return said
 
     def end(self) -> Iterable[Said]:
@@ -61,7 +64,7 @@ TORCHTUNE = Format(
         "loss": "loss", "Loss": "loss", "lr": "learning_rate", "grad_norm": "grad_norm", "rewards": "reward",
         "kl_loss": "kl", "approx_policy_kl": "ppo_kl", "approx_policy_kls": "ppo_kl", "clipfrac": "clip_fraction",
         "response_lengths": "response_length", "tokens_per_second_per_gpu": "throughput",
-        "policy_loss": "", "value_loss": "", "ratios": "", "successes": "",
+        "policy_loss": "", "value_loss": "", "ratios": "", "successes": "", "seconds to save": "checkpoint_seconds",
     },
     ("log_*.txt",),
 )  # fmt: skip
