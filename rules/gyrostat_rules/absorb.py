@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gyrostat.wire import Hello, Record
-from gyrostat_rules import experts, faultlog
+from gyrostat_rules import bystander, experts, faultlog
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import Answer, CheckpointSeen, Delivery, Died, Ended, FaultLine, Item, SourceState
 from gyrostat_rules.jump import forget_alerts, jumped, rewind
@@ -121,6 +121,10 @@ def _forget_ranks(state: State, moment: Moment, role: str, world: int) -> None:
 def _take_record(state: State, moment: Moment, record: Record) -> None:
     key = key_of(record.role, record.rank)
     process = state.processes.setdefault(key, Process(record.role, record.rank, record.incarnation))
+    if not bystander.leads(process, record):
+        bystander.join(state, key, record)
+        return
+    bystander.follow(process, record)
     recent = state.recent.setdefault(key, [])
     if recent and _place(recent[-1]) == _place(record):
         record = _joined(recent.pop(), record)

@@ -1,6 +1,7 @@
 """Alerts: inactive, pending, firing, resolved; and which of them are muted by another (inhibition)."""
 
 from gyrostat_rules.detectors import DETECTORS, Reading
+from gyrostat_rules.detectors.looks import told
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Rule
@@ -12,20 +13,26 @@ PENDING, FIRING, RESOLVED = "pending", "firing", "resolved"
 
 def detect(state: State, moment: Moment) -> None:
     """Run every rule's detector; a step that is not complete is only looked at for what cannot wait."""
+    heard = told(state, moment)
     for rule in moment.pack.rules:
         detector = DETECTORS[rule.detector]
-        if detector.by_time and moment.records:
+        if (detector.by_time and moment.records) or not (moment.closed or detector.by_record):
             continue
-        if moment.closed or detector.by_record:
+        if detector.by_record and not moment.records and not detector.in_silence:
+            continue
+        if detector.series is None or not heard.isdisjoint(detector.series(rule.params)):
             found = (r for r in detector.read(rule.params, state, moment) if _is_meant(rule, r, state))
             moment.readings.append((rule, {alert_id(rule, r): r for r in found}))
 
 
 def advance(state: State, moment: Moment) -> None:
     """Move each alert along by what its detector returned."""
+    alerting = {alert.rule for alert in state.alerts.values()}  # nearly always nobody
     for rule, readings in moment.readings:
         for key, reading in readings.items():
             _breached(state, moment, rule, key, reading)
+        if rule.alert not in alerting:
+            continue
         for key in [k for k, a in state.alerts.items() if a.rule == rule.alert and k not in readings]:
             if _speaks(rule, state.alerts[key], moment):
                 _cleared(state, moment, rule, key)
@@ -33,6 +40,10 @@ def advance(state: State, moment: Moment) -> None:
 
 def inhibit(state: State, moment: Moment) -> None:
     """Mute what a firing alert, or one whose incident is still open, lists as its consequence; then tell."""
+    if not state.alerts:
+        for key, alert, was in moment.turned:
+            tell(moment, key, alert, was)
+        return
     explains = {r.alert: r.inhibits for r in moment.pack.rules}
     active = {k: a for k, a in state.alerts.items() if a.state == FIRING}
     for incident in state.incidents:
@@ -61,16 +72,18 @@ def _breached(state: State, moment: Moment, rule: Rule, key: str, reading: Readi
     if alert is None:
         onset = reading.onset
         alert = Alert(
-            rule.alert, dict(reading.labels), "", moment.step, moment.at, onset, moment.step, reading.value, ""
-        )
+            rule.alert, dict(reading.labels), "", moment.step, moment.at, onset, moment.step, reading.value, "",
+            last_at=moment.at,
+        )  # fmt: skip
         state.alerts[key] = alert
     _looked(rule, alert, moment, 1)
     state_now = FIRING if _has_lasted(rule, alert, moment) else PENDING
     if alert.state in (FIRING, state_now) and alert.last_step == moment.step and not moment.records:
         return  # nothing but time has passed: a Tick that changes nothing is not journaled and must leave no trace
     alert.onset = min(alert.onset, reading.onset)
-    moment.changed = moment.changed or alert.last_step != moment.step
-    alert.last_step, alert.last_at, alert.value, alert.why = moment.step, moment.at, reading.value, reading.why
+    if alert.last_step != moment.step:  # a step that waits for its ranks is looked at again and again
+        alert.last_step, alert.last_at, moment.changed = moment.step, moment.at, True
+    alert.value, alert.why = reading.value, reading.why
     alert.evidence = dict(reading.evidence)
     if alert.state != FIRING and alert.state != state_now:
         alert.state = state_now

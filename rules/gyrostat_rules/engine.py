@@ -72,7 +72,7 @@ class Engine:
         self._take(given, news)
         for step in due(self.state, given.at):
             self._look(news, *step)
-        last = Moment(given.at, self.state.turn, self._pack(), (), self.state.step, True, news.entries)
+        last = Moment(given.at, self.state.turn, self._pack(), (), self.state.step, True, news.entries, memo=news.memo)
         for stage in STAGES if self.state.processes else _EACH_STEP:  # with nobody known there is nothing to decide
             stage(self.state, last)
         self.changed = news.changed or last.changed or not isinstance(given, Tick)
@@ -95,7 +95,7 @@ class Engine:
 
     def _look(self, news: Moment, step: int, complete: bool, records: tuple[Record, ...]) -> None:
         """Run the stages of a step over it."""
-        moment = Moment(news.at, news.turn, news.pack, records, step, complete, news.entries)
+        moment = Moment(news.at, news.turn, news.pack, records, step, complete, news.entries, memo=news.memo)
         for stage in _EACH_STEP:
             stage(self.state, moment)
         news.changed = news.changed or moment.changed or complete

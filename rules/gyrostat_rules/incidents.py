@@ -18,6 +18,8 @@ QUIET_STEPS = 20  # clean steps after which a cause that nobody mended is over
 
 def fold(state: State, moment: Moment) -> None:
     """Open incidents for new critical alerts, join those of one cause, refresh the evidence of open ones."""
+    if not state.alerts and not any(i.open or i.state == STOPPED for i in state.incidents):
+        return
     rules = {r.alert: r for r in moment.pack.rules}
     for key, alert in state.alerts.items():
         rule = rules.get(alert.rule)

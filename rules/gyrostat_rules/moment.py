@@ -16,7 +16,8 @@ class Moment:
 
     ``closed`` is true where all ranks of the step have spoken or no longer will; a moment that is not closed
     carries records that tripped before the step was complete. ``readings`` and ``turned`` hand what the
-    detectors found, and which alerts changed, from one stage to the next.
+    detectors found, and which alerts changed, from one stage to the next; ``memo`` is what they share of their work,
+    and is that of all moments of one input.
     """
 
     at: float
@@ -29,6 +30,7 @@ class Moment:
     readings: list[tuple[Rule, dict[str, Any]]] = field(default_factory=list)
     turned: list[tuple[str, Alert, str]] = field(default_factory=list)
     changed: bool = False
+    memo: dict[Any, Any] = field(default_factory=dict)
 
     def write(self, kind: str, subject: str, state: str, text: str, step: int | None = None, **data: Any) -> None:
         """Add an entry; its id is the turn's and its place in it, so that a replay gives the same."""

@@ -14,14 +14,18 @@ from gyrostat_rules.pack import Effect, Harm, KnobPlan, Playbook, Rule, RulePack
 from gyrostat_rules.packchecks import CHECKS, Finding, findings, parameters
 from gyrostat_rules.packdraft import GroupDraft, PackDraft, PlaybookDraft, RuleDraft, RungDraft, keys_at
 from gyrostat_rules.packerrors import Mistake, PackError
-from gyrostat_rules.packtree import REFUSED, Tree, read
+from gyrostat_rules.packmerge import read_all
+from gyrostat_rules.packtree import REFUSED, Tree
 
 __all__ = ["Mistake", "PackError", "parse"]
 
 
 def parse(text: str, name: str = "pack") -> RulePack:
-    """The pack that ``text`` declares; raises PackError with all mistakes, ``name`` standing for the file in it."""
-    tree = read(text)
+    """The pack that ``text`` declares, or as one all those that ``---`` lines part in it.
+
+    Raises PackError with all mistakes, ``name`` standing for the file in it.
+    """
+    tree = read_all(text)
     found = [] if tree.value is REFUSED else list(_look(tree.value))
     mistakes = [*tree.mistakes, *(_placed(f, tree) for f in found)]
     if mistakes:

@@ -1,6 +1,8 @@
 """Everything the engine remembers, as plain data. A snapshot is this, written down; nothing hides elsewhere."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from gyrostat.wire import KnobChange, KnobState, Record
@@ -15,7 +17,8 @@ FIRST = 32  # values of a run's start that stay: what is usual is measured again
 class Process:
     """One process of the run, by its newest Hello. ``ended`` says how it ended, '' while it lives.
 
-    ``told``: records of this life, a step in two records counted once.
+    ``told``: records of this life, a step in two records counted once. ``sources``: the newest step that each of
+    those who tell of it has told.
     """
 
     role: str
@@ -34,6 +37,7 @@ class Process:
     spoken: bool = False
     step_seconds: list[float] = field(default_factory=list)
     told: int = 0
+    sources: dict[str, int] = field(default_factory=dict)
 
     @property
     def died(self) -> bool:
@@ -54,6 +58,17 @@ class Window:
         self.values.append(value)
         if len(self.steps) > 2 * WINDOW:
             del self.steps[FIRST:-WINDOW], self.values[FIRST:-WINDOW]
+
+    def put(self, step: int, value: float) -> None:
+        """Add what comes late; of a step that is known, only that it is not finite."""
+        place = bisect_left(self.steps, step)
+        if place == len(self.steps):
+            self.add(step, value)
+        elif self.steps[place] != step:
+            self.steps.insert(place, step)
+            self.values.insert(place, value)
+        elif not isfinite(value):
+            self.values[place] = value
 
     def rewind(self, step: int) -> None:
         """Forget ``step`` and everything after it: the run jumped back."""

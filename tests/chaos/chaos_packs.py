@@ -1,15 +1,18 @@
-"""The core pack with numbers small enough that a scenario of twenty steps meets every one of them."""
+"""The built-in packs with numbers small enough that a scenario of twenty steps meets every one of them."""
 
 import json
 from functools import lru_cache
-from importlib import resources
 from typing import Any, NamedTuple
 
 import yaml
 
-_ROLLBACK = {"remedy": "rollback", "horizon": 3}
-_TURN = {"remedy": "rollback", "horizon": 3, "knobs": [{"name": "lr_scale", "times": 0.5}]}
-_RESTART = {"remedy": "restart", "horizon": 3}
+from gyrostat_agent.cli.options import builtin
+
+_ROLLBACK = {"remedy": "rollback", "horizon": 3, "irreversible": True}
+_TURN = {**_ROLLBACK, "knobs": [{"name": "lr_scale", "times": 0.5}]}
+_RESTART = {"remedy": "restart", "horizon": 3, "irreversible": True}
+_SKIP = {"remedy": "skip_data", "horizon": 3, "irreversible": True}
+_STOP = {"remedy": "stop", "irreversible": True}
 
 # What each variant changes of the playbook for non-finite values; "" is said of the one for a crash.
 _VARIANTS: dict[str, dict[str, Any]] = {
@@ -17,9 +20,9 @@ _VARIANTS: dict[str, dict[str, Any]] = {
     "one action": {"budget": {"actions": 1, "steps": 200}},
     "one incident": {"ceiling": {"incidents": 1, "steps": 1000}},
     "long cooldown": {"cooldown": 12},
-    "knob first": {"rungs": [_TURN, {"remedy": "stop"}]},
-    "restart first": {"rungs": [_RESTART, {"remedy": "stop"}]},
-    "restart after death": {"": [_RESTART, {"remedy": "page"}], "rungs": [_RESTART, {"remedy": "stop"}]},
+    "knob first": {"rungs": [_TURN, _STOP]},
+    "restart first": {"rungs": [_RESTART, _STOP]},
+    "restart after death": {"": [_RESTART, {"remedy": "page"}], "rungs": [_RESTART, _STOP]},
 }
 NAMES = tuple(_VARIANTS)
 
@@ -41,12 +44,12 @@ def bounds(name: str) -> dict[str, Bounds]:
 @lru_cache
 def pack(name: str) -> str:
     """The text of a variant."""
-    core = resources.files("gyrostat_rules.packs").joinpath("core.yaml").read_text()
-    core = core.replace("after_seconds: 900", "after_seconds: 120")  # silence, too, is short here
-    tree = yaml.safe_load(core)
+    text = builtin().replace("after_seconds: 900", "after_seconds: 120")  # silence, too, is short here
+    parts = list(yaml.safe_load_all(text))
+    tree = {"pack": "all", **{n: [one for part in parts for one in part[n]] for n in ("groups", "playbooks")}}
     books = {b["incident"]: b for b in tree["playbooks"]}
     book = books["nonfinite"]
-    book["rungs"] = [{"remedy": "skip_data", "horizon": 3}, _ROLLBACK, _TURN, _RESTART, {"remedy": "stop"}]
+    book["rungs"] = [_SKIP, _ROLLBACK, _TURN, _RESTART, _STOP]
     book["cooldown"] = 0
     changes = dict(_VARIANTS[name])
     if rungs := changes.pop("", None):

@@ -27,9 +27,11 @@ from gyrostat_rules.inputs import (
     SourceState,
     Tick,
 )
+from gyrostat_rules.packmerge import join
+from gyrostat_rules.packs import NAMES
 from gyrostat_rules.state import Action, Alert, Incident
 
-CORE = (files("gyrostat_rules") / "packs" / "core.yaml").read_text("utf-8")
+CORE = join([(files("gyrostat_rules") / "packs" / f"{name}.yaml").read_text("utf-8") for name in NAMES])
 KNOBS = (KnobState("lr_scale", 1.0, 0.01, 1.0, 2.0), KnobState("max_grad_norm", 2.0, 0.1, 4.0, 2.0))
 PROCEDURES = ("rollback", "skip_data", "stop", "checkpoint")
 NAN = math.nan

@@ -50,6 +50,8 @@ def test_it_is_found_again_after_a_recovery() -> None:
         pytest.param([0.8 - 0.004 * i for i in range(150)], id="slow decline"),
         pytest.param([-1.0] * 40 + [-5.0] * 5, id="negative"),
         pytest.param([0.8] * 5 + [0.0] * 5, id="too young"),
+        pytest.param([0.1, 0.0, 0.06, 0.12, 0.02, 0.08, 0.04, 0.1] * 5 + [0.0, 0.02, 0.0], id="few hits in a hundred"),
+        pytest.param([0.9, -0.6, 0.4, 0.8, -0.3, 0.7] * 6 + [-0.6, -0.3, -0.5], id="a score that crosses 0"),
     ],
 )
 def test_what_is_no_drop(values: list[float]) -> None:

@@ -4,6 +4,7 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 import pytest
+from run_story import CORE
 
 from gyrostat_rules.detectors import DETECTORS, Detector
 from gyrostat_rules.detectors.nonfinite import NonFinite
@@ -12,8 +13,6 @@ from gyrostat_rules.lasting import Lasting
 from gyrostat_rules.pack import KnobPlan, Playbook, Rule, RulePack, Rung
 from gyrostat_rules.packerrors import Mistake
 from gyrostat_rules.packfile import PackError, parse
-
-CORE = (files("gyrostat_rules") / "packs" / "core.yaml").read_text("utf-8")
 
 SMALL = """\
 pack: small

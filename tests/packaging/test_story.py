@@ -2,11 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from gyrostat_agent.cli.group import COMMANDS
+from gyrostat_agent.cli.options import builtin
 from gyrostat_rules import series
 from gyrostat_rules.detectors import DETECTORS
 from gyrostat_rules.guards import GUARDS
@@ -32,7 +34,7 @@ def test_every_command_is_in_the_readme(command: str) -> None:
     [
         "README.md",
         "CONTRIBUTING.md",
-        *(f"docs/{name}.md" for name in ("architecture", "trainer", "series", "scenarios", "logs")),
+        *(f"docs/{name}.md" for name in ("architecture", "trainer", "series", "scenarios", "logs", "backtest")),
     ],
 )
 def test_what_a_page_links_to_is_there(page: str) -> None:
@@ -103,16 +105,19 @@ def test_a_module_stays_one_noun(path: Path) -> None:
     assert path.stem not in {"utils", "util", "common", "helpers", "helper", "misc", "manager", "handler", "context"}
 
 
+def _rules() -> list[dict[str, Any]]:
+    return [rule for pack in yaml.safe_load_all(builtin()) for group in pack["groups"] for rule in group["rules"]]
+
+
 def test_the_runbooks_of_the_pack_exist() -> None:
     """An alert that hands the one on call a page that is not there is worse than none."""
-    pack = yaml.safe_load((ROOT / "rules/gyrostat_rules/packs/core.yaml").read_text(encoding="utf-8"))
-    named = {r["runbook_url"] for g in pack["groups"] for r in g["rules"] if "runbook_url" in r}
+    named = {rule["runbook_url"] for rule in _rules() if "runbook_url" in rule}
     assert named and named <= {p.stem for p in (ROOT / "rules/gyrostat_rules/runbooks").glob("*.md")}
 
 
 def test_the_pack_uses_what_there_is() -> None:
     """Every detector and every remedy but the last resorts is used by the pack that comes with it."""
-    text = (ROOT / "rules/gyrostat_rules/packs/core.yaml").read_text(encoding="utf-8")
+    text = builtin()
     assert all(f"detector: {name}" in text for name in DETECTORS)
     assert all(f"remedy: {name}" in text for name in REMEDIES)
     assert len(GUARDS) == len({guard.__name__ for guard in GUARDS})
@@ -120,7 +125,6 @@ def test_the_pack_uses_what_there_is() -> None:
 
 def test_the_stall_page_names_the_packs_seconds() -> None:
     """The one on call is told the number that woke them."""
-    pack = yaml.safe_load((ROOT / "rules/gyrostat_rules/packs/core.yaml").read_text(encoding="utf-8"))
-    rule = next(r for g in pack["groups"] for r in g["rules"] if r["alert"] == "TrainerStalled")
+    rule = next(rule for rule in _rules() if rule["alert"] == "TrainerStalled")
     page = (ROOT / "rules/gyrostat_rules/runbooks/stall.md").read_text(encoding="utf-8")
     assert f"for {rule['with']['after_seconds']} seconds" in page

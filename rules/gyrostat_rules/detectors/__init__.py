@@ -1,5 +1,7 @@
 """Detectors: pure functions from the state and a moment to readings. One module each, one table."""
 
+from collections.abc import Sequence
+
 from gyrostat_rules.detectors.balance import ExpertBalance, expert_balance
 from gyrostat_rules.detectors.drift import Drift, drift
 from gyrostat_rules.detectors.drop import Drop, drop
@@ -15,14 +17,19 @@ from gyrostat_rules.detectors.stall import Stall, stall
 
 _PROCESS, _SERIES = ("role", "rank"), ("role", "rank", "series")
 
+
+def _series(params: Spike | Drift | Drop | Level) -> Sequence[str]:
+    return params.series
+
+
 DETECTORS: dict[str, Detector] = {
-    "nonfinite": Detector(nonfinite, NonFinite, by_record=True, labels=_PROCESS),
+    "nonfinite": Detector(nonfinite, NonFinite, by_record=True, labels=_PROCESS, in_silence=True),
     "stall": Detector(stall, Stall, by_time=True, labels=_PROCESS),
-    "spike": Detector(spike, Spike, by_record=True),
-    "drift": Detector(drift, Drift, by_record=True, labels=(*_SERIES, "direction")),
-    "drop": Detector(drop, Drop, by_record=True),
-    "level": Detector(level, Level, by_record=True, labels=(*_SERIES, "side")),
-    "entropy": Detector(entropy, Entropy, by_record=True),
+    "spike": Detector(spike, Spike, by_record=True, series=_series),
+    "drift": Detector(drift, Drift, by_record=True, series=_series, labels=(*_SERIES, "direction")),
+    "drop": Detector(drop, Drop, by_record=True, series=_series),
+    "level": Detector(level, Level, by_record=True, series=_series, labels=(*_SERIES, "side")),
+    "entropy": Detector(entropy, Entropy, by_record=True, series=lambda params: (params.series,), labels=_PROCESS),
     "expert_balance": Detector(expert_balance, ExpertBalance, by_record=True, labels=(*_SERIES, "layer", "loop")),
     "knob_drift": Detector(knob_drift, KnobDrift, by_record=True),
     "exit": Detector(exited, Exited, by_time=True, labels=_PROCESS),

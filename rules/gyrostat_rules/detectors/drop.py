@@ -1,7 +1,8 @@
 """A reward that was there and is gone: the last few values far below what was usual before them."""
 
+import math
 from collections.abc import Iterator, Sequence
-from statistics import median
+from statistics import median, pstdev
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -14,7 +15,8 @@ from gyrostat_rules.state import WINDOW, State
 
 class Drop(NamedTuple):
     """Breached where the mean of ``of`` values was below ``ratio`` of the median of the ``window`` before them (``few``
-    at least, while the run is young).
+    at least, while the run is young), and by more than ``clear`` standard deviations of such a mean: a reward of a few
+    hits in a hundred halves by chance.
 
     It stays so until a value, or the mean of ``of``, is back above that. Where the median was below ``least``,
     nothing was there to be lost. A reward that is all or nothing from step to step wants a larger ``of``.
@@ -26,6 +28,7 @@ class Drop(NamedTuple):
     window: Annotated[int, Field(ge=3, le=128)] = 25
     few: Annotated[int, Field(ge=1, le=128)] = 8
     least: float = 0.05
+    clear: float = 4.0
 
 
 class _Fall(NamedTuple):
@@ -53,8 +56,9 @@ def _fall(params: Drop, values: Sequence[float]) -> _Fall | None:
     for start in range(few, len(means)):
         if means[start] >= params.ratio * max(values):
             continue
-        known = median(values[max(0, start - params.window) : start])
-        limit = params.ratio * known
+        before = values[max(0, start - params.window) : start]
+        known = median(before)
+        limit = min(params.ratio * known, known - params.clear * pstdev(before) / math.sqrt(params.of))
         if known >= params.least and now < limit and max(means[start:]) < limit:
             place = next(i for i in range(start, len(values)) if values[i] < limit)
             return _Fall(place, known)

@@ -86,11 +86,20 @@ def entropy(params: Entropy, state: State, moment: Moment) -> Iterator[Reading]:
     """
     for told in tellers(state):
         window = named(told.windows, params.series)
-        track = _track(params, window) if window and is_fresh(window, told.process) else None
+        track = _tracked(params, window, moment) if window and is_fresh(window, told.process) else None
         if track is None:
             continue
         if found := _LOOKS[params.look](params, track, state, told):
             yield Reading(told.labels, found.value, found.onset, found.why, {**_shown(track, told), **found.evidence})
+
+
+def _tracked(params: Entropy, window: Window, moment: Moment) -> _Track | None:
+    """The track of a window, followed once an input for all rules of the same floor."""
+    newest_row = len(window.steps), window.steps[-1], window.values[-1]
+    key = "entropy", id(window), newest_row, params.floor, params.relative
+    if key not in moment.memo:
+        moment.memo[key] = _track(params, window)
+    return moment.memo[key]  # type: ignore[no-any-return]
 
 
 def _track(params: Entropy, window: Window) -> _Track | None:
@@ -103,7 +112,9 @@ def _track(params: Entropy, window: Window) -> _Track | None:
     means = list(accumulate(values, lambda mean, value: _SMOOTH * mean + (1 - _SMOOTH) * value))
     start = reference(window, *_START, least=1) if len(window.values) >= _LEAST else math.nan
     first = reference(window, 0, _START[0], least=1)
-    floor, settled = min(params.floor, params.relative * start), len(window.values) >= _START[1]
+    # No floor where the start is not known yet: many a run begins below the fixed one.
+    floor = min(params.floor, params.relative * start) if math.isfinite(start) else math.nan
+    settled = len(window.values) >= _START[1]
     return _Track(steps, values, means, start, first if math.isfinite(first) else start, floor, settled)
 
 

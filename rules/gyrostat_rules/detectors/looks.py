@@ -7,7 +7,7 @@ not finite are left out: they are another detector's, nonfinite's.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Annotated, Literal, NamedTuple
 
@@ -66,14 +66,45 @@ def looks(names: Iterable[str], state: State, moment: Moment, most: int = WINDOW
     is looked at between its values too, so that its alert neither flickers nor stays once it is told no more.
     """
     for record in moment.records:
-        windows = state.windows.get(key_of(record.role, record.rank), {})
-        for name in found(names, windows):
+        key = key_of(record.role, record.rank)
+        windows = state.windows.get(key, {})
+        for name in _found(names, windows, measures(moment, key, windows)):
             steps, values = _until(windows[name], record.step, most)
             if steps and _is_fresh(steps, record.step) and math.isfinite(values[-1]):
                 if not math.isfinite(sum(values)):
                     kept = [(s, v) for s, v in zip(steps, values, strict=True) if math.isfinite(v)]
                     steps, values = [s for s, _ in kept], [v for _, v in kept]
                 yield Look(record.role, record.rank, name, steps, values)
+
+
+def measures(moment: Moment, key: str, windows: Mapping[str, Window]) -> Mapping[str, list[str]]:
+    """What is measured by a process's series, and the names of those that do; worked out once an input."""
+    count, known = moment.memo.get(("measures", key), (0, {}))
+    if count != len(windows):
+        known = {}
+        for name in windows:
+            known.setdefault(measured(name), []).append(name)
+        moment.memo["measures", key] = len(windows), known
+    return known  # type: ignore[no-any-return]
+
+
+def told(state: State, moment: Moment) -> set[str]:
+    """Names of all series of the processes that spoke, and what they measure."""
+    names = set[str]()
+    for record in moment.records:
+        key = key_of(record.role, record.rank)
+        windows = state.windows.get(key, {})
+        if not names.issuperset(windows):
+            names.update(windows, measures(moment, key, windows))
+    return names
+
+
+def _found(names: Iterable[str], windows: Mapping[str, Window], known: Mapping[str, list[str]]) -> Iterator[str]:
+    for name in names:
+        if name in windows:
+            yield name
+        else:
+            yield from known.get(name, ())
 
 
 def found(names: Iterable[str], told: Iterable[str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Reading: what a detector returned. Detector: the function, its parameters, and when it may run."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gyrostat_rules.moment import Moment
@@ -25,8 +25,10 @@ class Detector(NamedTuple):
     complete, and what they found stays until the same process has said something better. ``by_time`` ones look
     at processes and time alone: they run once an input, when all of its news has been taken in.
 
-    ``labels``: names of those that its readings may bear. ``params`` is a NamedTuple class: the fields, types and
-    defaults that a pack may give under ``with``.
+    ``series``: of the parameters, those that it looks at and says nothing without. ``in_silence``: a ``by_record`` one
+    that looks at what there is without a record too. ``labels``: names of those that its readings may bear.
+
+    ``params`` is a NamedTuple class: the fields, types and defaults that a pack may give under ``with``.
     """
 
     read: Callable[[Any, State, Moment], Iterable[Reading]]
@@ -34,3 +36,5 @@ class Detector(NamedTuple):
     by_record: bool = False
     by_time: bool = False
     labels: tuple[str, ...] = ("role", "rank", "series")
+    series: Callable[[Any], Sequence[str]] | None = None
+    in_silence: bool = False

@@ -1,1 +1,6 @@
-"""Packs that ship with Gyrostat, as data. Whoever feeds the engine reads the file and hands in its text."""
+"""Packs that ship with Gyrostat, as data: whoever feeds the engine reads the files and hands in their text.
+
+``NAMES``: their files, in the order in which they are read as one.
+"""
+
+NAMES = ("numerics", "rl", "moe", "throughput", "hardware")

@@ -107,8 +107,8 @@ class LogFile:
             if not last and size < _HEAD and sum(1 for _ in self._head()) < _FEW:
                 return False
             form = self._fallback
-        name = f"{os.path.abspath(self.path)}\0{self._inode}\0{self._life}"
-        self.log = Log(form, "log-" + hashlib.blake2b(name.encode(), digest_size=6).hexdigest(), self._faults)
+        path, life = os.path.abspath(self.path), f"{self._inode} {self._life}"
+        self.log = Log(form, f"log-{_short(path)}.{_short(life)}", self._faults)
         return True
 
     def _head(self) -> Iterator[Line]:
@@ -118,3 +118,7 @@ class LogFile:
                 offset += len(data)
                 yield from lines.feed(data)
         yield from lines.end()
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
