@@ -100,6 +100,7 @@ def _new(incident: Incident, place: int, rung: Rung) -> Action:
     name = f"{incident.id}.{len(incident.actions) + 1}"
     action = Action(name, incident.id, place, rung.remedy, rung.horizon, settle=rung.settle)
     action.kept = [plan.name for plan in rung.knobs if plan.keep]
+    action.later = {plan.name: plan.then for plan in rung.knobs if plan.then is not None}
     action.effects, action.harm = list(rung.effects), rung.harm
     incident.actions.append(action)
     return action

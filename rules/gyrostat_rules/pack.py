@@ -48,7 +48,8 @@ class KnobPlan(NamedTuple):
     """How a rung turns a knob: multiplies what it reads by ``times``, sets it ``to`` a value, raises it to ``at_least``
     or lowers it to ``at_most``, and leaves it alone where it is that already.
 
-    ``keep``: it stays there when the incident is over, because that is where it should have been.
+    ``keep``: it stays there when the incident is over, because that is where it should have been. ``then``: where it is
+    set to when the incident is over, if that lies between what it was and what it is.
     """
 
     name: str
@@ -57,6 +58,7 @@ class KnobPlan(NamedTuple):
     at_least: float | None = None
     at_most: float | None = None
     keep: bool = False
+    then: float | None = None
 
     def wanted(self, now: float) -> float:
         """Where the knob should be, from where it is."""

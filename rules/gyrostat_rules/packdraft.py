@@ -130,6 +130,7 @@ class KnobDraft(Draft):
     at_least: Amount | None = None
     at_most: Amount | None = None
     keep: bool = KnobPlan._field_defaults["keep"]
+    then: Amount | None = None
 
 
 class EffectDraft(Draft):

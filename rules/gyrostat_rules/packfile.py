@@ -71,7 +71,9 @@ def _playbook(draft: PlaybookDraft) -> Playbook:
 
 
 def _rung(draft: RungDraft) -> Rung:
-    knobs = tuple(KnobPlan(k.name, k.times, k.to, k.at_least, k.at_most, k.keep or draft.keep) for k in draft.knobs)
+    knobs = tuple(
+        KnobPlan(k.name, k.times, k.to, k.at_least, k.at_most, k.keep or draft.keep, k.then) for k in draft.knobs
+    )
     effects = tuple(Effect(**e.model_dump()) for e in draft.effects)
     harm = Harm(**draft.harm.model_dump()) if draft.harm else None
     return Rung(draft.remedy, draft.horizon, knobs, draft.settle, effects, harm)

@@ -1,11 +1,12 @@
 """Probation: the steps after an action in which it must prove itself, and what follows either way."""
 
+from gyrostat.wire import KnobChange
 from gyrostat_rules.experiment import harmful, inert
 from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad
 from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import DONE, INEFFECTIVE, conclude
-from gyrostat_rules.remedies import alive
+from gyrostat_rules.remedies import alive, reachable
 from gyrostat_rules.state import Action, Deed, Incident, State
 
 _REMEMBERED = 200
@@ -52,11 +53,21 @@ def _resolve(state: State, moment: Moment, incident: Incident, action: Action, w
     conclude(moment, action, DONE, why)
     _close(state, moment, incident, action.remedy)
     kept = {c.name for c in action.restores} if action.keep else {*action.kept}
-    action.restores = [change for change in action.restores if change.name not in kept]
+    action.restores = [_afterwards(state, action, change) for change in action.restores if change.name not in kept]
     if action.restores and alive(state.trainer()):
         send_undo(state, moment, incident, action, RESOLVED, "the incident is over: the knobs go back")
         return
     move(moment, incident, RESOLVED, f"mended by {action.remedy}: {why}")
+
+
+def _afterwards(state: State, action: Action, change: KnobChange) -> KnobChange:
+    """Back to what it was, or only as far as to where the rung has it go when the incident is over."""
+    wanted, trainer = action.later.get(change.name), state.trainer()
+    knob = trainer.knobs.get(change.name) if trainer else None
+    low, high = sorted((change.expect, change.value))
+    if wanted is None or knob is None or not low <= wanted <= high:
+        return change
+    return change._replace(value=reachable(knob._replace(value=change.expect), wanted), undo_of=0)
 
 
 def _let_go(state: State, moment: Moment, incident: Incident) -> None:

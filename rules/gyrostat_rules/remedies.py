@@ -122,13 +122,13 @@ def _turns(state: State, rung: Rung) -> list[KnobChange]:
         knob = trainer.knobs.get(plan.name) if trainer else None
         if knob is None or not math.isfinite(knob.value):
             continue
-        value = _within(knob, plan.wanted(knob.value))
+        value = reachable(knob, plan.wanted(knob.value))
         if value != knob.value:
             changes.append(KnobChange(plan.name, knob.value, value))
     return changes
 
 
-def _within(knob: KnobState, wanted: float) -> float:
+def reachable(knob: KnobState, wanted: float) -> float:
     """The nearest value to what is wanted that the trainer would take: its largest change, then its bounds."""
     now = knob.value
     if knob.max_step is not None:
@@ -196,7 +196,7 @@ def _too_far(knob: KnobState | None, change: KnobChange) -> str:
     if knob is None:
         return f"the trainer does not offer {change.name}"
     fits = knob.low <= change.value <= knob.high
-    if fits and _within(knob._replace(value=change.expect), change.value) == change.value:
+    if fits and reachable(knob._replace(value=change.expect), change.value) == change.value:
         return ""
     return f"{change.name} {change.expect:g} to {change.value:g} is more than the trainer takes in one stride"
 

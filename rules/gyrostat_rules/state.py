@@ -102,8 +102,8 @@ class Action:
     """One remedy aimed at a target. ``number`` is its directive's, 0 before it is sent.
 
     ``settle``, ``effects`` and ``harm`` are the rung's. ``restores`` would take its knobs back, but for those that it
-    is to keep (``kept``) where it has held; ``read``: what each rank reads back of them; ``orders`` are the texts its
-    actuator carries out; ``then`` is the incident's state after an undo was answered.
+    is to keep (``kept``) where it has held, or to leave elsewhere (``later``). ``read``: what each rank reads back;
+    ``orders`` are the texts its actuator carries out; ``then`` is the incident's state after an undo was answered.
     """
 
     id: str
@@ -135,6 +135,7 @@ class Action:
     effects: list[Effect] = field(default_factory=list)
     read: dict[str, dict[str, float]] = field(default_factory=dict)
     harm: Harm | None = None
+    later: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ def test_of_entropys_controls_the_one_that_works_is_found_and_kept(
 
 
 def test_the_router_keeps_what_it_lacked() -> None:
-    """Losses and bias that were missing are left in when the load is even: without them experts go cold again."""
+    """Of losses and bias that were missing a part is left in when the load is even: else experts go cold again."""
     story = Story().begin(knobs=ROUTER)
 
     def load(step: int, *counts: int) -> None:
@@ -64,12 +64,15 @@ def test_the_router_keeps_what_it_lacked() -> None:
     for step in range(1, 16):
         load(step, *[4000] * 3, *[900] * 9, *[10] * 4)
     assert [(c.name, c.value) for c in story.action.knobs] == [
-        ("router_aux_coef", 0.01), ("router_z_coef", 0.001), ("router_bias_rate", 0.01),
+        ("router_aux_coef", 0.03), ("router_z_coef", 0.001), ("router_bias_rate", 0.01),
     ]  # fmt: skip
     now_at(story, 16)
     for step in range(16, 60):
         load(step, *[1200] * 16)
-    assert (story.incident.state, story.sent()) == ("resolved", ["turn"])
+    left = [("router_aux_coef", 0.03, 0.01), ("router_bias_rate", 0.01, 0.005)]
+    assert [c[:3] for c in story.action.knobs] == left
+    now_at(story, 60)
+    assert (story.incident.state, story.sent()) == ("resolved", ["turn", "undo"])
 
 
 @pytest.mark.parametrize("series", ["zero_advantage_fraction", "zero_adv_frac", "actor/frac_reward_zero_std"])

@@ -159,7 +159,7 @@ _RATE, _ALL = ("lr_scale", "max_grad_norm"), ("lr_scale", "max_grad_norm", "kl_c
 
 CONDITIONS: Mapping[str, Sequence[Callable[[Trio], str]]] = {
     "nan_data": (_passed_over,),
-    "nan_applied": (partial(_went_back, ("rollback",)),),
+    "nan_applied": (partial(_went_back, ("rollback", "restart")),),
     "nan_crash": (partial(_went_back, ("restart", "rollback")),),
     "nan_advantage": (
         partial(_fired_within, 1), partial(_knobs_came_back, ("adv_eps",)), _weights_stayed_finite, _few_lost,
