@@ -160,7 +160,7 @@ WAYS = {
     "passing over failed": Way(
         "nan_data", "the item was not passed over", lambda t: ends(t, "failed")),
     "never went back": Way(
-        "nan_applied", "no rollback held",
+        "nan_applied", "no rollback or restart held",
         lambda t: do(t, Deed(1, "turn", "allow", "done", FAULT + 2, FAULT + 25))),
     "never started anew": Way(
         "nan_crash", "no restart or rollback held",
