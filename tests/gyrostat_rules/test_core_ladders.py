@@ -64,13 +64,12 @@ def test_the_router_keeps_what_it_lacked() -> None:
     for step in range(1, 16):
         load(step, *[4000] * 3, *[900] * 9, *[10] * 4)
     assert [(c.name, c.value) for c in story.action.knobs] == [
-        ("router_aux_coef", 0.03), ("router_z_coef", 0.001), ("router_bias_rate", 0.01),
+        ("router_aux_coef", 0.1), ("router_z_coef", 0.001), ("router_bias_rate", 0.005),
     ]  # fmt: skip
     now_at(story, 16)
     for step in range(16, 60):
         load(step, *[1200] * 16)
-    left = [("router_aux_coef", 0.03, 0.01), ("router_bias_rate", 0.01, 0.005)]
-    assert [c[:3] for c in story.action.knobs] == left
+    assert [c[:3] for c in story.action.knobs] == [("router_aux_coef", 0.1, 0.03)]
     now_at(story, 60)
     assert (story.incident.state, story.sent()) == ("resolved", ["turn", "undo"])
 

@@ -192,7 +192,7 @@ def test_the_router_is_asked_where_the_load_is_what_is_wrong() -> None:
     for step in range(1, 16):
         skewed(story, step)
     assert (story.incident.kind, story.action.remedy) == ("experts", "turn")
-    assert story.action.knobs == [KnobChange("router_aux_coef", 0.0, 0.03)]
+    assert story.action.knobs == [KnobChange("router_aux_coef", 0.0, 0.1)]
 
 
 def test_the_router_is_never_asked_where_rollouts_route_apart() -> None:
