@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gyrostat_rules import experts, series
+from gyrostat_rules.detectors.apart import Apart
 from gyrostat_rules.detectors.balance import ExpertBalance
 from gyrostat_rules.detectors.drift import Drift
 from gyrostat_rules.detectors.drop import Drop
@@ -21,6 +22,8 @@ from gyrostat_rules.detectors.looks import found
 from gyrostat_rules.detectors.nonfinite import UNDEFINED, NonFinite
 from gyrostat_rules.detectors.spike import Spike
 from gyrostat_rules.detectors.stall import Stall
+from gyrostat_rules.detectors.stuck import Stuck
+from gyrostat_rules.detectors.trend import Trend
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.pack import Rule
 from gyrostat_rules.state import Process, State, Window
@@ -119,8 +122,13 @@ def _is_told(window: Window, process: Process) -> bool:
 # -- one for each detector ----------------------------------------------------------------------------
 
 
-def _of_series(params: Spike | Drift | Drop | Level) -> tuple[Want, ...]:
+def _of_series(params: Spike | Drift | Drop | Level | Stuck | Trend) -> tuple[Want, ...]:
     return tuple(_named(params.series))
+
+
+def _of_apart(params: Apart) -> tuple[Want, ...]:
+    both = f"{' or '.join(params.rising)} beside {' or '.join(params.falling)}"
+    return (Want(both, partial(_tells_both, params.rising, params.falling)),)
 
 
 def _of_entropy(params: Entropy) -> tuple[Want, ...]:
@@ -164,6 +172,10 @@ def _tells(name: str, heard: Heard) -> bool:
     return next(found([name], heard.series), None) is not None
 
 
+def _tells_both(some: Iterable[str], others: Iterable[str], heard: Heard) -> bool:
+    return any(_tells(name, heard) for name in some) and any(_tells(name, heard) for name in others)
+
+
 def _tells_balance(heard: Heard) -> bool:
     return heard.series >= {experts.RHO_EFF, experts.DEAD_SHARE}
 
@@ -183,6 +195,9 @@ WANTS: dict[str, Callable[[Any], tuple[Want, ...]]] = {
     "drift": _of_series,
     "drop": _of_series,
     "level": _of_series,
+    "stuck": _of_series,
+    "trend": _of_series,
+    "apart": _of_apart,
     "entropy": _of_entropy,
     "expert_balance": _of_experts,
     "knob_drift": _of_knobs,

@@ -238,3 +238,14 @@ def test_the_start_is_the_median_of_rows_5_to_25() -> None:
     rows = Rows().column("entropy", [*values, *[0.1] * 20])
     (reading,) = rows.read(entropy, Entropy("level"))
     assert reading.evidence["entropy_start"] == median(values[5:25])
+
+
+def test_a_steep_fall_that_wins_nothing_is_told() -> None:
+    """Three fifths within 25 steps; where the reward has risen with it, it was learning."""
+    fall = [1.09 - 0.035 * i for i in range(25)]
+    assert look(Rows().column("entropy", fall), "rate")
+    rewarded = Rows()
+    for place, value in enumerate(fall):
+        rewarded.tell(entropy=value, reward=0.3 + 0.02 * place)
+    assert not look(rewarded, "rate")
+    assert not look(Rows().column("entropy", [1.09 - 0.012 * i for i in range(70)]), "rate")

@@ -97,16 +97,27 @@ def test_the_core_pack_parses() -> None:
         "KnobDrift": ("warning", ""),
         "RewardCollapsed": ("critical", "divergence"),
         "GradientSpike": ("warning", ""),
+        "LossSpike": ("warning", ""),
+        "LossScaleAtFloor": ("warning", ""),
+        "LossRisesFromStart": ("warning", ""),
         "GradientDrift": ("info", ""),
         "EntropyLow": ("warning", ""),
         "EntropyCollapsed": ("critical", "entropy"),
         "GroupsWithoutSpread": ("info", ""),
         "EntropyExploded": ("warning", ""),
+        "EntropyFallsFast": ("warning", ""),
+        "KlExploded": ("warning", ""),
+        "ValidationCollapsed": ("warning", ""),
+        "RewardStuck": ("warning", ""),
+        "RewardHacked": ("warning", ""),
+        "AnswersShort": ("warning", ""),
+        "AnswersTruncated": ("warning", ""),
         "ExpertsUneven": ("warning", ""),
         "ExpertsImbalanced": ("critical", "experts"),
         "RolloutMismatch": ("critical", "mismatch"),
         "TrainerStalled": ("critical", "stall"),
         "TrainerDied": ("critical", "crash"),
+        "MemoryLeftBehind": ("warning", ""),
         "FaultInLog": ("warning", ""),
         "HardwareFaultInLog": ("critical", "hardware"),
         "GpuLost": ("critical", "hardware"),
@@ -122,6 +133,7 @@ def test_every_runbook_of_the_core_pack_is_there() -> None:
     named = {r.runbook_url for r in parse(CORE).rules}
     assert named == {
         "nonfinite", "stall", "crash", "knobs", "divergence", "entropy", "experts", "mismatch", "faultline", "hardware",
+        "loss", "reward", "memory",
     }  # fmt: skip
     for name in named:
         page = (files("gyrostat_rules") / "runbooks" / f"{name}.md").read_text("utf-8")

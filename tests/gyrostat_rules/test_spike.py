@@ -179,3 +179,16 @@ def test_a_learning_rate_a_thousand_times_too_high_shows_on_its_own_step(seed: i
     """The gradient norm tells it at step 19, before the reward falls."""
     story = Numbers(spike, Spike(("grad_norm",), needed=2, of=3, alone=10.0)).told(recorded(f"lr_bomb-{seed}"))
     assert next(iter(story.alarms.items())) == (19, 19)
+
+
+def test_a_young_run_is_judged_by_what_there_is() -> None:
+    """With three values wanted before, the fourth may already be ten times the largest of them."""
+    how = Spike(("grad_norm",), needed=2, of=3, alone=10, least=3)
+    story = Numbers(spike, how).told(series("grad_norm", [14.98, 9.78, 7.64, 92.1, 29.0, 5.21, 7.83, 7.79, 11140.0]))
+    assert story.alarms == {8: 8}
+
+
+def test_what_is_small_in_size_is_no_spike() -> None:
+    """A policy loss swings around 0: a thousandfold of nothing is nothing."""
+    values = [0.001, 0.002, 0.05, 0.001, 1.5]
+    assert Numbers(spike, Spike(("loss",), least=1, beyond=1.0)).told(series("loss", values)).alarms == {4: 4}

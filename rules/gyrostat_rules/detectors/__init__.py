@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gyrostat_rules.detectors.apart import Apart, apart
 from gyrostat_rules.detectors.balance import ExpertBalance, expert_balance
 from gyrostat_rules.detectors.drift import Drift, drift
 from gyrostat_rules.detectors.drop import Drop, drop
@@ -14,11 +15,13 @@ from gyrostat_rules.detectors.nonfinite import NonFinite, nonfinite
 from gyrostat_rules.detectors.reading import Detector, Reading
 from gyrostat_rules.detectors.spike import Spike, spike
 from gyrostat_rules.detectors.stall import Stall, stall
+from gyrostat_rules.detectors.stuck import Stuck, stuck
+from gyrostat_rules.detectors.trend import Trend, trend
 
 _PROCESS, _SERIES = ("role", "rank"), ("role", "rank", "series")
 
 
-def _series(params: Spike | Drift | Drop | Level) -> Sequence[str]:
+def _series(params: Spike | Drift | Drop | Level | Stuck | Trend) -> Sequence[str]:
     return params.series
 
 
@@ -29,6 +32,9 @@ DETECTORS: dict[str, Detector] = {
     "drift": Detector(drift, Drift, by_record=True, series=_series, labels=(*_SERIES, "direction")),
     "drop": Detector(drop, Drop, by_record=True, series=_series),
     "level": Detector(level, Level, by_record=True, series=_series, labels=(*_SERIES, "side")),
+    "stuck": Detector(stuck, Stuck, by_record=True, series=_series),
+    "trend": Detector(trend, Trend, by_record=True, series=_series),
+    "apart": Detector(apart, Apart, by_record=True, series=lambda params: params.falling),
     "entropy": Detector(entropy, Entropy, by_record=True, series=lambda params: (params.series,), labels=_PROCESS),
     "expert_balance": Detector(expert_balance, ExpertBalance, by_record=True, labels=(*_SERIES, "layer", "loop")),
     "knob_drift": Detector(knob_drift, KnobDrift, by_record=True),

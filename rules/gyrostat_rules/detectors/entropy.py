@@ -36,11 +36,12 @@ class Entropy(NamedTuple):
     all of it where it is off, when twice is often enough, and the floor is of the very first values if that is higher;
     forecast: falling by ``fall`` a step (of its logarithm) and the floor less than ``within`` steps away;
     explosion: above ``times`` the start and the first values. And of single values, without the mean:
+    rate: below ``lost`` of the highest within ``span`` steps, while the reward is not told or has not risen;
     collapse: below ``sudden`` of the ten steps' median before, twice running; or below ``nothing`` nats, thrice; or
     nothing is left to learn from, while the reward is below ``saturated``: a task that is solved is no collapse.
     """
 
-    look: Literal["level", "act", "forecast", "collapse", "explosion"] = "level"
+    look: Literal["level", "act", "forecast", "collapse", "explosion", "rate"] = "level"
     series: str = "entropy"
     floor: float = 0.3
     relative: float = 0.5
@@ -52,6 +53,8 @@ class Entropy(NamedTuple):
     sudden: float = 0.25
     nothing: float = 0.01
     saturated: float = 0.95
+    lost: float = 0.4
+    span: int = 25
     needed: Annotated[int, Field(ge=1)] = 3
     of: Annotated[int, Field(ge=1, le=64)] = 5
 
@@ -213,6 +216,26 @@ def _collapse(params: Entropy, track: _Track, state: State, told: Told) -> _Foun
     return _sudden(params, track) or _nothing_left(params, track, told)
 
 
+def _rate(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+    """Steeper than learning explains: a healthy run that becomes surer of itself is paid for it."""
+    now, step = track.values[-1], track.steps[-1]
+    near = [(value, at) for at, value in zip(track.steps, track.values, strict=True) if at >= step - params.span]
+    high, since = max(near)
+    if now >= params.lost * high or _has_risen(named(told.windows, "reward"), since):
+        return None
+    why = f"entropy fell from {high:.3g} nats at step {since} to {now:.3g} at step {step}, and no reward was won by it"
+    return _Found(now, since, why, {"high": high})
+
+
+def _has_risen(reward: Window | None, since: int) -> bool:
+    """True where the reward is higher than it was when the fall began."""
+    if reward is None or len(reward.values) < 2:
+        return False
+    before = [v for s, v in zip(reward.steps, reward.values, strict=True) if s <= since and math.isfinite(v)][-5:]
+    after = newest(reward, 5)
+    return not before or not after or fmean(after) > fmean(before)
+
+
 def _sudden(params: Entropy, track: _Track) -> _Found | None:
     """A value below a share of the ten before it, and no way back since."""
     values = track.values
@@ -262,4 +285,5 @@ _LOOKS: dict[str, Callable[[Entropy, _Track, State, Told], _Found | None]] = {
     "forecast": _forecast,
     "collapse": _collapse,
     "explosion": _explosion,
+    "rate": _rate,
 }

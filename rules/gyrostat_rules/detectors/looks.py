@@ -6,8 +6,9 @@ not finite are left out: they are another detector's, nonfinite's.
 """
 
 import math
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Annotated, Literal, NamedTuple
 
@@ -19,6 +20,14 @@ from gyrostat_rules.state import WINDOW, State, Window, key_of
 
 Direction = Literal["up", "down", "both"]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
+
+# What trainers call each in their own way: a validation, a part of the reward that can be checked.
+PATTERNS: Mapping[str, Callable[[str], object]] = {
+    "any validation score": re.compile(
+        r"(?i)(?:.*/)?(?:eval|val|valid|validation|test)(?:uation)?[-_/.].*(?:acc|score|reward|pass|correct|success|mean@)"
+    ).match,
+    "any checked reward": re.compile(r"(?i).*rewards?[-_/.].*(?:acc|correct|exact|verif|solv|pass)").match,
+}
 
 _SIGMA = 1.4826  # standard deviations in a median absolute deviation, for normal values
 _POSITIVE = 0.9  # share of values that must be above 0 for logarithms: a KL begins at 0 and is positive ever after
@@ -96,6 +105,7 @@ def told(state: State, moment: Moment) -> set[str]:
         windows = state.windows.get(key, {})
         if not names.issuperset(windows):
             names.update(windows, measures(moment, key, windows))
+            names.update(name for name, meant in PATTERNS.items() if any(map(meant, windows)))
     return names
 
 
@@ -103,6 +113,8 @@ def _found(names: Iterable[str], windows: Mapping[str, Window], known: Mapping[s
     for name in names:
         if name in windows:
             yield name
+        elif name in PATTERNS:
+            yield from filter(PATTERNS[name], windows)
         else:
             yield from known.get(name, ())
 
@@ -112,6 +124,8 @@ def found(names: Iterable[str], told: Iterable[str]) -> Iterator[str]:
     for name in names:
         if name in told:
             yield name
+        elif name in PATTERNS:
+            yield from filter(PATTERNS[name], told)
         else:
             yield from (other for other in told if measured(other) == name)
 

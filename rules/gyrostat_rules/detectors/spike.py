@@ -23,7 +23,7 @@ class Spike(NamedTuple):
     Away from the median of the ``window`` values before them, in logarithms where ``log`` and they are positive; one
     beyond ``alone`` needs no company. With fewer than half a window, from ``least`` values on, a value must be
     ``times`` the size of the largest before it (Megatron's guard for the first hundred); where ``alone`` is given, such
-    a value needs no company either.
+    a value needs no company either. Values of a size below ``beyond`` are none, whatever they are compared with.
     """
 
     series: Names
@@ -37,6 +37,7 @@ class Spike(NamedTuple):
     floor: float = 0.05
     least: Annotated[int, Field(ge=1)] = 8
     times: float = 10.0
+    beyond: float = 0.0
 
 
 class _Yard(NamedTuple):
@@ -52,12 +53,13 @@ class _Yard(NamedTuple):
 def spike(params: Spike, state: State, moment: Moment) -> Iterator[Reading]:
     """One reading a series that spikes now. The onset is the first of the last ``of`` values that is too far away."""
     for look in looks(params.series, state, moment, params.window + params.of):
-        before, newest = look.values[: -params.of], look.values[-params.of :]
+        few = max(1, min(params.of, len(look.values) - params.least))  # a young run has little to compare with
+        before, newest = look.values[:-few], look.values[-few:]
         yard = _yard(params, before, newest) if len(before) >= params.least else None
-        if yard is None or yard.far[-1] <= yard.limit:
+        if yard is None or yard.far[-1] <= yard.limit or abs(newest[-1]) < params.beyond:
             continue
         beyond = [f > yard.limit for f in yard.far]
-        if sum(beyond) >= min(params.needed, params.of) or yard.far[-1] > yard.alone:
+        if sum(beyond) >= min(params.needed, few) or yard.far[-1] > yard.alone:
             yield _reading(look, yard, look.steps[len(before) + beyond.index(True)], sum(beyond))
 
 
