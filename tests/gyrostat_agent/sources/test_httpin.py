@@ -9,6 +9,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 from http_posts import post, raw
@@ -17,6 +18,7 @@ from gyrostat_agent.errors import SetupError
 from gyrostat_agent.sources.httpin import Answer, HttpIn, Limits
 
 HEAD = b"POST /in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+PACKED = [gzip.compress(b"x" * size, mtime=0) for size in (900, 9999)]  # a time would be in the names of tests
 
 
 class Route:
@@ -63,11 +65,13 @@ def test_a_post_reaches_its_route(serve: Callable[..., HttpIn], route: Route) ->
 def test_a_connection_is_kept(serve: Callable[..., HttpIn], route: Route) -> None:
     """An exporter posts over and over on one; each answer comes at once, head and body together."""
     connection = http.client.HTTPConnection(serve().address, timeout=10)
-    began = time.monotonic()
+    took = []
     for number in range(20):
+        began = time.monotonic()
         connection.request("POST", "/in", str(number).encode(), {"Content-Type": "application/json"})
         assert connection.getresponse().read() == b'{"ok": true}'
-    assert time.monotonic() - began < 0.6  # 20 times 40 ms where packets wait for each other
+        took.append(time.monotonic() - began)
+    assert median(took) < 0.03, took  # 40 ms where packets wait for each other; a busy machine delays a few of them
     connection.close()
     assert [body for body, _ in route.taken] == [str(number).encode() for number in range(20)]
 
@@ -89,12 +93,12 @@ def test_packed_bodies(serve: Callable[..., HttpIn], route: Route, how: str, pac
         (405, "post here", "/in", b"", "DELETE", {}),
         (405, "post here", "/in", b"", "OPTIONS", {}),
         (413, "has 2000 bytes; 1000 is the most", "/in", b"x" * 2000, "POST", {}),
-        (413, "more than 1000 bytes once", "/in", gzip.compress(b"x" * 9999), "POST", {"Content_Encoding": "gzip"}),
+        (413, "more than 1000 bytes once", "/in", PACKED[1], "POST", {"Content_Encoding": "gzip"}),
         (413, "has 99999999999999999999 bytes", "/in", b"", "POST", {"Content_Length": "9" * 30}),
         (411, "Content-Length", "/in", b"", "POST", {"Content_Length": "-1"}),
         (411, "Content-Length", "/in", b"", "POST", {"Content_Length": "1_0"}),
         (400, "not packed as gzip", "/in", b"plain", "POST", {"Content_Encoding": "gzip"}),
-        (400, "cut short", "/in", gzip.compress(b"x" * 900)[:-12], "POST", {"Content_Encoding": "gzip"}),
+        (400, "cut short", "/in", PACKED[0][:-12], "POST", {"Content_Encoding": "gzip"}),
         (415, "packed as 'br'", "/in", b"x", "POST", {"Content_Encoding": "br"}),
         (415, "say what it is", "/in", b"{}", "POST", {"kind": "text/plain"}),
         (415, "say what it is", "/in", b"{}", "POST", {"kind": ""}),

@@ -19,7 +19,7 @@ Launch = Callable[..., list[dict[str, Any]]]
 TrainedBy = Callable[..., list[dict[str, Any]]]
 Trained = Callable[[str, int], tuple[Path, list[dict[str, Any]]]]
 HERE = Path(__file__).parent
-_DEADLINE = 90.0  # seconds; a launch takes about ten on two slow cores
+_DEADLINE = 300.0  # seconds; a launch takes about ten on two slow cores, and they may be busy with other things
 
 
 def torchrun(world: int, arguments: list[str]) -> tuple[int, str]:

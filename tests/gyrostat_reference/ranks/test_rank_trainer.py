@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,7 +58,8 @@ def test_directives_land_at_the_same_step_on_every_rank(mended: Any) -> None:
 def test_resumed_ranks_are_those_that_never_stopped(how: str, trained_by: Any, tmp_path: Path) -> None:
     """From whole checkpoints and from sharded ones alike: weights, moments, data and each rank's generator."""
     unbroken = trained_by(2, tmp_path / "a", steps=5, sharding=how)
-    trained_by(2, tmp_path / "b", steps=4, sharding=how)
+    kept = Path("checkpoints", "step-00000004")  # as a death in step 5 would leave it
+    shutil.copytree(tmp_path / "a" / kept, tmp_path / "b" / kept)
     resumed = trained_by(2, tmp_path / "b", steps=5, sharding=how)
     assert resumed[0]["said"][0] == "resumed from step-00000004"
     for ours, theirs in zip(resumed, unbroken, strict=True):

@@ -99,7 +99,7 @@ def run(spec: Spec, root: Path, ranks: Ranks) -> dict[str, Any]:
 def main() -> None:
     """Write what this rank found."""
     torch.set_num_threads(1)
-    ranks = joined(os.environ, timeout=20.0)
+    ranks = joined(os.environ, timeout=60.0)
     found = run(json.loads(sys.argv[1]), Path(sys.argv[2]), ranks)
     Path(f"{sys.argv[3]}-{ranks.rank}").write_text(json.dumps(found))
     ranks.close()

@@ -33,7 +33,7 @@ from gyrostat_reference.state import TrainingState, capture, outline, put_back, 
 
 Facts = dict[str, Any]
 SEQUENCES = 24  # of the global batch
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 class Model:
@@ -251,9 +251,17 @@ def hung(ranks: Ranks, how: str, root: Path) -> Facts:
     """Rank 1 is alive and does not answer."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if ranks.rank == 1:
-        threading.Event().wait(60)  # torchrun ends it sooner
+        threading.Event().wait(TIMEOUT)  # torchrun ends it sooner
     began = time.monotonic()
     return {"lost": _refusal(lambda: ranks.sums([1.0])), "seconds": time.monotonic() - began}
+
+
+def _meet(root: Path) -> None:
+    """Wait until every rank is here: one may start seconds behind another, which is not what is looked at."""
+    (root / f"here-{os.environ['RANK']}").touch()
+    until = time.monotonic() + TIMEOUT
+    while len(list(root.glob("here-*"))) < int(os.environ["WORLD_SIZE"]) and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 def _refusal(action: Any) -> str:
@@ -268,6 +276,8 @@ def main() -> None:
     """Run a scenario as one rank."""
     torch.set_num_threads(1)
     scenario, how, root, facts = sys.argv[1:]
+    if scenario == "hung":
+        _meet(Path(root))
     ranks = joined(os.environ, 2.0 if scenario == "hung" else TIMEOUT)
     found = globals()[scenario](ranks, how, Path(root))
     Path(f"{facts}-{ranks.rank}").write_text(json.dumps(found))
