@@ -20,7 +20,6 @@ SYNTAX = {
     "open quote": ('pack: "x\n', 2, 1, "quote"),
     "text that begins with a brace": ("pack: x\ngroups:\n  - summary: {role} died\n", 3, 21, "quote"),
     "colon in text": ("pack: a: b\n", 1, 8, "quotes"),
-    "two documents": ("pack: x\n---\npack: y\n", 2, 1, "one document a file"),
     "control character": ("pack: x\ngroups: \x00\n", 2, 9, "remove it"),
     "surrogate": ("pack: \ud800", 1, 7, "remove it"),
     "character beyond Unicode": ('pack: "\\UFFFFFFFF"', 1, 10, "correct the spelling"),
