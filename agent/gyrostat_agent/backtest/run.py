@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from gyrostat.wire import Record
@@ -83,15 +84,14 @@ def play(cases: Sequence[Case], text: str, digest: str) -> Course:
 def rows(cases: Sequence[Case]) -> Iterator[Row]:
     """The numbers of one run, step by step, under canonical names.
 
-    A step that comes after a later one of its own series begins a new segment, as in a log. What is told twice for one
+    A step that comes after a later one of its own series begins a new segment, as in a log; a series that is told so
+    seldom that it does not show it is taken along. What is told twice for one
     step is the first, or the one that is not finite. A loss of 0 in which Hugging Face's trainers hide a NaN is one.
     """
     called, made = names(cases), dict[tuple[int, int], dict[str, float]]()
+    ends = _ends(cases)
     for case in cases:
-        segment, before = 0, -1
-        for step, value in case.series:
-            segment += step < before
-            before = step
+        for segment, step, value in _placed(case, ends):
             row = made.setdefault((segment, step), {})
             if case.signal not in row or not math.isfinite(value):
                 row[case.signal] = value
@@ -100,6 +100,27 @@ def rows(cases: Sequence[Case]) -> Iterator[Row]:
         if hidden is not None:
             hidden.undo(row)
         yield segment, step, {called[signal]: value for signal, value in row.items()}
+
+
+def _ends(cases: Sequence[Case]) -> list[int]:
+    """The last step of each segment, by the series that shows most of them."""
+    ends: list[int] = []
+    for case in cases:
+        steps = [step for step, _ in case.series]
+        own = [step for step, later in pairwise([*steps, -1]) if later < step]
+        ends = own if len(own) > len(ends) else ends
+    return ends
+
+
+def _placed(case: Case, ends: Sequence[int]) -> Iterator[tuple[int, int, float]]:
+    """Segment, step and value of a series: what lies behind the end of a segment is of a later one."""
+    segment, before = 0, -1
+    for step, value in case.series:
+        segment += step < before
+        before = step
+        while segment < len(ends) - 1 and step > ends[segment]:
+            segment += 1
+        yield segment, step, value
 
 
 def _note(course: Course, pack: RulePack, firing: dict[str, Told], entry: Entry, step: int) -> None:

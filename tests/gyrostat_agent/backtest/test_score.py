@@ -1,11 +1,14 @@
 """What counts as found, as kept healthy and as a false alarm, on corpora that can be judged by eye."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gyrostat_agent.backtest.corpus import cases, index
 from gyrostat_agent.backtest.rates import wilson
+from gyrostat_agent.backtest.run import rows
 
 Line = Callable[..., dict[str, Any]]
 Replayed = Callable[..., dict[str, Any]]
@@ -162,3 +165,13 @@ def test_bounds_are_wilsons(count: int, of: int, low: float, high: float) -> Non
     rate = wilson(count, of)
     assert rate.value == count / of and (rate.low, rate.high) == pytest.approx((low, high), abs=1e-4)
     assert wilson(0, 0).value is None
+
+
+def test_a_series_told_seldom_goes_with_the_run_that_went_back(line: Line, write: Callable[..., Path]) -> None:
+    """An evaluation at 20 and at 40 shows no jump of its own; the loss, told each step, says that 40 is behind one."""
+    losses = [[step, 1.0] for step in (*range(1, 31), *range(11, 46))]
+    evaluated = line(id="F2", group="g", signal="eval_loss", series=[[20, 2.0], [40, 2.0]])
+    path = write(line(group="g", series=losses), evaluated)
+    [run] = index([str(path)])
+    placed = [(segment, step) for segment, step, values in rows(cases(run)) if len(values) > 1]
+    assert placed == [(0, 20), (1, 40)]
