@@ -42,6 +42,11 @@ def _one_of(kind: str, known: Collection[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _listed(known: Collection[str]) -> Any:
+    """For the schema: an editor offers these."""
+    return Field(json_schema_extra={"enum": list(known)})
+
+
 def _spelled(what: str, pattern: str, fix: str) -> AfterValidator:
     """Text that is used as a file name, a label or a format later, and must not fail there, at night."""
     matches = re.compile(pattern).fullmatch
@@ -76,10 +81,12 @@ Long = Annotated[Lasting, BeforeValidator(_long, json_schema_input_type=str)]
 Texts = Annotated[
     tuple[Name, ...], BeforeValidator(_several, json_schema_input_type=str | list[str]), Field(min_length=1)
 ]
-Phase = Annotated[str, _one_of("phase", [*PHASES, *(f"not {phase}" for phase in PHASES)])]
-Fault = Annotated[str, _one_of("fault", FAULTS)]
-Kind = Annotated[str, _one_of("incident kind", KINDS)]
-SeverityWord = Annotated[str, _one_of("severity", (Severity.INFO, Severity.WARNING, Severity.CRITICAL))]
+_PHASES = [*PHASES, *(f"not {phase}" for phase in PHASES)]
+_SEVERITIES = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
+Phase = Annotated[str, _one_of("phase", _PHASES), _listed(_PHASES)]
+Fault = Annotated[str, _one_of("fault", FAULTS), _listed(FAULTS)]
+Kind = Annotated[str, _one_of("incident kind", KINDS), _listed(KINDS)]
+SeverityWord = Annotated[str, _one_of("severity", _SEVERITIES), _listed(_SEVERITIES)]
 Summary = Annotated[
     str, _spelled("sentence", _SUMMARY, "name labels as {role} or {value:.3g}, and write {{ for a brace")
 ]
@@ -98,7 +105,7 @@ class RuleDraft(Draft):
     """``with`` is checked against the detector's own parameters, see ``packchecks``."""
 
     alert: Name
-    detector: Annotated[str, _one_of("detector", DETECTORS)]
+    detector: Annotated[str, _one_of("detector", DETECTORS), _listed(DETECTORS)]
     with_: dict[str, Any] = Field({}, alias="with")
     severity: SeverityWord
     lasts: Long = Field(Rule._field_defaults["lasts"], alias="for")
@@ -154,7 +161,7 @@ class HarmDraft(Draft):
 class RungDraft(Draft):
     """One remedy."""
 
-    remedy: Annotated[str, _one_of("remedy", REMEDIES)]
+    remedy: Annotated[str, _one_of("remedy", REMEDIES), _listed(REMEDIES)]
     horizon: Positive = Rung._field_defaults["horizon"]
     knobs: tuple[KnobDraft, ...] = ()
     settle: Count = Rung._field_defaults["settle"]

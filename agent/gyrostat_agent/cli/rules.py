@@ -1,17 +1,23 @@
-"""``gyrostat rules check``: a pack's mistakes, all at once."""
+"""``gyrostat rules``: a pack's mistakes, its rules in a table, and the schema that editors complete by."""
 
+import json
 from pathlib import Path
 
 import click
+from rich.table import Table
 
-from gyrostat_agent.cli.options import BUILTIN, builtin
+from gyrostat_agent.cli.options import BUILTIN, as_json, builtin, read_pack
+from gyrostat_agent.demo.terminal import open_console
 from gyrostat_agent.errors import EXIT_SETUP
+from gyrostat_rules.pack import Rule
 from gyrostat_rules.packfile import PackError, parse
+from gyrostat_rules.packschema import schema as pack_schema
+from gyrostat_rules.wants import words
 
 
 @click.group()
 def rules() -> None:
-    """Look after rule packs: `check` finds their mistakes."""
+    """Look after rule packs: `check` finds their mistakes, `list` shows their rules, `schema` is for editors."""
 
 
 @rules.command()
@@ -37,6 +43,47 @@ def check(ctx: click.Context, files: tuple[str, ...]) -> None:
         else:
             click.echo(f"{path or BUILTIN}: {len(pack.rules)} rules, {len(pack.playbooks)} playbooks, no mistake")
     ctx.exit(worst)
+
+
+@rules.command("list")
+@click.argument("file", required=False, default="", type=click.Path())
+@as_json
+def show(file: str, as_json: bool) -> None:
+    """Show the rules of a pack: how grave, what kind of fault, what each looks at. Without FILE those built in.
+
+    \b
+    gyrostat rules list
+    gyrostat rules list my-rules.yaml --json
+    """
+    pack = parse(read_pack(file or None))
+    if as_json:
+        click.echo(json.dumps({"pack": pack.name, "rules": [_facts(rule) for rule in pack.rules]}, indent=1))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("alert", "severity", "fault", "opens", "for", "looks at"):
+        table.add_column(column, overflow="fold")
+    for rule in pack.rules:
+        facts = _facts(rule)
+        table.add_row(*(str(facts[name]) for name in ("alert", "severity", "fault", "incident", "for", "wants")))
+    open_console().print(table)
+
+
+@rules.command()
+def schema() -> None:
+    """Print the JSON Schema of a pack file, for editors that complete and check as one types.
+
+    \b
+    gyrostat rules schema > gyrostat-pack.schema.json
+    """
+    click.echo(json.dumps(pack_schema(), indent=1))
+
+
+def _facts(rule: Rule) -> dict[str, object]:
+    return {
+        "alert": rule.alert, "group": rule.group, "severity": rule.severity, "fault": rule.fault,
+        "incident": rule.incident, "detector": rule.detector, "for": rule.lasts.words(), "wants": words(rule),
+        "inhibits": list(rule.inhibits), "runbook_url": rule.runbook_url,
+    }  # fmt: skip
 
 
 def _complain(text: str) -> int:
