@@ -52,9 +52,8 @@ def diagnose(
     else:
         for line in lines(found):
             click.echo(clean(line))
-    if any(source.error for source in found.sources) and not found.read:
-        ctx.exit(UNREAD)
-    ctx.exit(ILL if found.ill else 0 if found.read else UNREAD)
+    whole = found.read and not any(source.error for source in found.sources)
+    ctx.exit(ILL if found.ill else 0 if whole else UNREAD)  # a file that was not read may hold the fault
 
 
 @click.command()

@@ -31,4 +31,9 @@ def checks(runbook: str) -> tuple[str, ...]:
         return ()
     _, _, behind = text.partition("## How to check by hand")
     found = [" ".join(item.split()) for item in _ITEM.findall(behind.partition("\n## ")[0])]
-    return tuple(found[:_CHECKS])
+    return tuple(_closed(item) for item in found[:_CHECKS])
+
+
+def _closed(item: str) -> str:
+    """What introduces a command points at it: commands stay in the runbook."""
+    return f"{item[:-1]}; the runbook has the command" if item.endswith(":") else item

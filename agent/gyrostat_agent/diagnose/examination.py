@@ -101,9 +101,10 @@ class Examination:
 
     def _seen(self, records: Iterator[Record]) -> Iterator[Record]:
         """Pass records on, remembering what the summary needs of them."""
-        said = self._said
+        said, newest = self._said, (-1, -1)
         for record in records:
-            said.steps += 1
+            said.steps += (record.segment, record.step) != newest  # of several files, one step
+            newest = (record.segment, record.step)
             said.first_step = record.step if said.first_step < 0 else min(said.first_step, record.step)
             said.last_step = max(said.last_step, record.step)
             if record.segment != self._segment:

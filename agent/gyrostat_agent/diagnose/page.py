@@ -26,7 +26,7 @@ def page(found: Findings) -> str:
     code = (here / "uplot" / "uPlot.iife.min.js").read_text(encoding="utf-8")
     draw = (here / "draw.js").read_text(encoding="utf-8")
     template = Template((here / "page.html").read_text(encoding="utf-8"))
-    return template.substitute(
+    text = template.substitute(
         title=escape(f"Diagnosis of {', '.join(source.path for source in found.sources)}"),
         facts=escape("; ".join([*(coverage(source) for source in found.sources), *wasted(found)])),
         verdict=escape(headline(found)), grave=CRITICAL if found.ill or not found.read else "",
@@ -36,6 +36,7 @@ def page(found: Findings) -> str:
         names=_names(found), off=_off(found), data=_data(found), hashes=f"{_hash(code)} {_hash(draw)}",
         chart_style=(here / "uplot" / "uPlot.min.css").read_text(encoding="utf-8"), chart_code=code, draw_code=draw,
     )  # fmt: skip
+    return text.encode("utf-8", "replace").decode()  # a path need not be text
 
 
 def _card(one: Finding) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 from gyrostat_agent.diagnose.findings import CRITICAL, Finding, Findings, Source
 
+_EMPTY = {"tensorboard": "no numbers of TensorBoard's are in it"}
+
 
 def headline(found: Findings) -> str:
     """The whole of it in a sentence."""
@@ -24,6 +26,8 @@ def coverage(source: Source) -> str:
     """How much of a file was understood: silence must never read as clean."""
     if source.error:
         return source.error
+    if not source.lines:
+        return f"{source.path}: {_EMPTY.get(source.form, 'it is empty')}"
     cut = f", {source.cut} lines too long to be read whole" if source.cut else ""
     return f"{source.path}: {source.form}, read {source.understood} of {source.lines} lines{cut}"
 
@@ -62,7 +66,7 @@ def as_json(found: Findings) -> dict[str, Any]:
         "first_step": found.first_step if found.read else None,
         "last_step": found.last_step if found.read else None,
         "segments": found.segments,
-        "healthy": not found.ill,
+        "healthy": not found.ill if found.read or found.ill else None,  # of nothing, nobody knows
         "faults": [_plain(one) for one in found.found],
         "wasted": {"steps": found.wasted_steps, "seconds": found.wasted_seconds},
         "unread": [

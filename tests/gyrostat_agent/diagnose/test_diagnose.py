@@ -150,7 +150,32 @@ def test_what_cannot_be_read_is_one_clear_line(what: str, tmp_path: Path) -> Non
         path.touch()
     result = called("diagnose", path)
     assert result.exit_code == 2 and "Traceback" not in result.output
-    assert "run.log" in result.output
+    words = {"folder": "no numbers of TensorBoard's", "empty": "it is empty", "missing": "No such file"}
+    assert "run.log" in result.output and words.get(what, "") in result.output
+    assert figures(path)[1]["healthy"] is None, "of what was not read, nobody says that it is well"
+
+
+@pytest.mark.parametrize("where", ["name", "path"])
+def test_half_a_character_costs_no_page(where: str, tmp_path: Path) -> None:
+    """JSON may spell one in a name, and a path need not be text: the page is written all the same."""
+    path = tmp_path / (os.fsdecode(b"\xff") if where == "path" else "run")
+    path.write_text("".join(f'{{"step": {n}, "loss": 0.5, "odd\\ud800": 1.0}}\n' for n in range(1, 20)))
+    result = called("diagnose", "--html", tmp_path / "page.html", path)
+    assert result.exit_code == 0 and "odd?" in result.output
+    assert "odd?" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_step_that_two_files_tell_is_one(tmp_path: Path) -> None:
+    """The console and the file logger of one run: as many steps as it made."""
+    first, second = verl(tmp_path / "a.log", 40), verl(tmp_path / "b.log", 50)
+    assert figures(first, second)[1]["steps"] == 50
+
+
+def test_what_to_look_at_is_whole(tmp_path: Path) -> None:
+    """No check ends in the colon of a command that is not shown."""
+    _, found = figures(verl(tmp_path / "run.log", 20, **{"actor/grad_norm": ["0.2"] * 10 + ["nan"] * 10}))
+    checks = [check for fault in found["faults"] for check in fault["checks"]]
+    assert checks and not any(check.endswith(":") for check in checks)
 
 
 def test_series_shows_how_each_name_was_read(tmp_path: Path) -> None:
@@ -165,3 +190,12 @@ def test_an_unknown_format_is_answered_with_those_there_are(tmp_path: Path) -> N
     """A slip of the finger is met with the list."""
     result = called("diagnose", "--format", "verll", verl(tmp_path / "run.log", 3))
     assert result.exit_code != 0 and "megatron" in str(result.exception) + result.output
+
+
+def test_a_file_that_could_not_be_read_may_hold_the_fault(tmp_path: Path) -> None:
+    """Beside a healthy log it is no 0, and beside one that is ill it hides nothing."""
+    missing = tmp_path / "gone.log"
+    well = verl(tmp_path / "well.log", 40)
+    ill = verl(tmp_path / "ill.log", 100, **{"critic/rewards/mean": ["0.8"] * 60 + ["0.0"] * 40})
+    assert [called("diagnose", one, missing).exit_code for one in (well, ill)] == [2, 1]
+    assert "No such file" in called("diagnose", well, missing).output

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from gyrostat.wire import ExpertLoad, Record
+from gyrostat.wire.fields import clean
 from gyrostat_agent.sources.logs.names import Names
 from gyrostat_agent.sources.logs.said import EVAL, SKIPPED, Fault, Note, Said, Step, Told
 from gyrostat_rules.series import STEP_APPLIED
@@ -139,6 +140,7 @@ class Gathered:
     def _target(self, name: str, phase: str) -> str:
         if len(self.names.known) >= _MOST and name not in self.names.known:
             return ""
+        name = clean(name)  # JSON may spell half a character, which no file and no journal takes
         known = self.names.of(name)
         if phase == EVAL or known.phase == EVAL:
             return f"eval/{name.removeprefix('eval_').removeprefix('eval/')}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 MOST = 1 << 20  # bytes of one line that are looked at
+_HALF = b"\0"  # what is left of a line's end in UTF-16
 _ANSI = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _RAY = re.compile(r"\((?P<who>[A-Za-z_][^()]*?) pid=(?P<pid>\d+)(?:, ip=[^)]+)?\)\s?")
 _TORCHRUN = re.compile(r"\[(?:default|rank)?(?P<rank>\d+)\]:\s?")
@@ -42,7 +43,7 @@ class Lines:
         for part in parts:
             if self._skipping:  # the end of a line whose beginning has been given
                 self._skipping = False
-            elif part:
+            elif part and part != _HALF:
                 yield clean(self._short(part))
         if len(self._rest) > MOST:
             if not self._skipping:
@@ -52,7 +53,7 @@ class Lines:
     def end(self) -> Iterator[Line]:
         """The last line, where nothing ends it; half a line of a trainer that was killed is worth reading."""
         rest, self._rest = self._rest, b""
-        if rest and not self._skipping:
+        if rest and rest != _HALF and not self._skipping:
             yield clean(self._short(rest))
         self._skipping = False
 
@@ -70,10 +71,12 @@ class Lines:
 
 def clean(data: bytes) -> Line:
     """A line without colours and without the prefixes of whoever passed it on, as often as they come."""
+    if b"\0" in data:  # UTF-16, as PowerShell redirects; or the hole of a log that was cut while it was written
+        data = data.removeprefix(b"\xff\xfe").removeprefix(b"\xfe\xff").replace(b"\0", b"")
     text = data.decode("utf-8", "replace")
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    text, rank, who = text.strip("\0 \t\ufeff") if text[:1] in "\0\ufeff" else text, -1, ""
+    text, rank, who = text.strip(" \t\ufeff") if text[:1] == "\ufeff" else text, -1, ""
     if "pid=" in text and "[repeated" in text:
         text = _REPEATED.sub("", text)
     while (found := _prefix(text)) is not None:

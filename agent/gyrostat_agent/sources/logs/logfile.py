@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 
 from gyrostat_agent.sources.logs.format import Format
 from gyrostat_agent.sources.logs.gathered import Found
-from gyrostat_agent.sources.logs.lines import Line, Lines
+from gyrostat_agent.sources.logs.lines import MOST, Line, Lines, clean
 from gyrostat_agent.sources.logs.log import Log
 from gyrostat_agent.sources.logs.recognise import recognise
-from gyrostat_agent.sources.logs.said import Fault
+from gyrostat_agent.sources.logs.said import Fault, Told
 
 CHUNK = 1 << 20
 _HEAD = 8 << 20  # bytes in which a format must have shown itself
 _TAIL = 256  # last bytes that were read, by which a file is known again
-_FEW = 200  # lines of a growing file, fewer of which say nothing about its format
+_FEW = 200  # lines of a growing file, fewer of which say nothing about its format,
+_ROWS = 10  # unless so many are rows of steps as they are: a run of a minute a step cannot wait for the former
 
 
 class LogError(Exception):
@@ -42,11 +43,13 @@ class LogFile:
         self.offset = offset
         self._formats, self._fallback, self._form, self._faults = formats, fallback, form, faults
         self._fd, self._inode, self._life, self._tail = -1, (0, 0), 0, b""
+        self._looked = offset  # for error lines, before the format is known
 
     def read(self, most: int = CHUNK, *, last: bool = False) -> Iterator[Found]:
         """What the file has gained, up to ``most`` bytes; with ``last`` what it ends with too. Raises LogError."""
         self._open()
         if self.log is None and not self._begin(last):
+            yield from self._early()
             return
         assert self.log is not None
         data = os.pread(self._fd, most, self.offset)
@@ -91,7 +94,7 @@ class LogFile:
         self._inode = (now.st_dev, now.st_ino)
         if again or now.st_size < self.offset:
             self._life += 1
-            self.offset, self.log, self._tail = 0, None, b""
+            self.offset, self.log, self._tail, self._looked = 0, None, b"", 0
 
     def _goes_on(self, size: int) -> bool:
         """True where what was read is still there: a file begun anew may have outgrown it already."""
@@ -104,12 +107,31 @@ class LogFile:
         form = self._form or recognise(self._head(), self.path, self._formats)
         if form is None:
             size = os.fstat(self._fd).st_size
-            if not last and size < _HEAD and sum(1 for _ in self._head()) < _FEW:
+            if not last and size < _HEAD and not self._is_enough():
                 return False
             form = self._fallback
         path, life = os.path.abspath(self.path), f"{self._inode} {self._life}"
         self.log = Log(form, f"log-{_short(path)}.{_short(life)}", self._faults)
         return True
+
+    def _early(self) -> Iterator[Found]:
+        """Error lines before any format shows itself: a run may die of them. What stands before them is done with."""
+        if self._faults is None:
+            return
+        data = os.pread(self._fd, _HEAD, self._looked)
+        for part in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
+            self._looked += len(part)
+            line = clean(part[:MOST].rstrip(b"\r\n"))
+            if fault := self._faults(line.text):
+                self.offset = self._looked
+                yield fault._replace(rank=max(line.rank, fault.rank, 0))
+
+    def _is_enough(self) -> bool:
+        """True where so much has come that no format will show itself any more."""
+        reader, rows, count = self._fallback.reader(), 0, 0
+        for count, line in enumerate(self._head(), 1):  # noqa: B007
+            rows += any(isinstance(one, Told) and one.step is not None for one in reader.read(line))
+        return count >= _FEW or rows >= _ROWS
 
     def _head(self) -> Iterator[Line]:
         lines, offset = Lines(), 0

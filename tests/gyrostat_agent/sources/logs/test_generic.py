@@ -122,6 +122,20 @@ def test_null_is_nan_where_there_were_numbers() -> None:
     assert records(GENERIC, log) == [(1, {"loss": 0.5}), (2, {"loss": NAN})]
 
 
+@pytest.mark.parametrize(
+    ("title", "steps"),
+    [("Epoch {}", [12, 24, 132]), ("Train step of epoch {}", [12, 24, 132]), ("Epoch {}/3", [12, 24, 132])],
+    ids=["alone", "in words", "of a total"],
+)
+def test_a_bar_of_an_epoch_tells_the_step(title: str, steps: list[int]) -> None:
+    """All of an epoch's rows are not one step: the bar counts on, from epoch to epoch."""
+    bars = [(0, 12, "0.5"), (0, 24, "0.4"), (1, 12, "nan")]
+    lines = [f"{title.format(n)}:  10%|█ | {done}/120 [00:01<00:10, 8.9it/s, loss={loss}]" for n, done, loss in bars]
+    found = records(GENERIC, "\r".join(lines))
+    assert [step for step, _ in found] == steps
+    assert [str(values["loss"]) for _, values in found] == ["0.5", "0.4", "nan"]
+
+
 def test_names_are_canonical() -> None:
     """Whole words, never parts of them: a loss scale is no loss, a clip fraction of the norm no norm."""
     log = "step=1 train_loss=0.5 policy/entropy=0.3 loss_scale=65536 grad_norm_clip_fraction=0.1 rewards/mean=0.2\n"

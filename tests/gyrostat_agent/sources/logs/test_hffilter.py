@@ -43,6 +43,15 @@ def test_several_on_end() -> None:
     assert [math.isnan(row["loss"]) for row in rows] == [False, True, True, False]
 
 
+def test_a_nan_that_shows_is_no_loss_to_judge_by() -> None:
+    """A run whose filter was off, or came on: the zeros after its NaN are none either."""
+    filtered = LossFilter()
+    rows = [{"loss": loss} for loss in (1.2, math.nan, 0.0, 0.0)]
+    for row in rows:
+        filtered.undo(row)
+    assert [math.isnan(row["loss"]) for row in rows] == [False, True, True, True]
+
+
 def test_alternate_rows_of_rl_tell_no_reward() -> None:
     """Where rewards were told once, a row without them is not judged as a supervised one."""
     filtered, row = LossFilter(), {"loss": 0.0, "grad_norm": 0.0}

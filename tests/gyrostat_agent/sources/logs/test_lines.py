@@ -45,6 +45,18 @@ def test_prefixes_and_colours_are_taken_off(raw: bytes, line: Line) -> None:
     assert clean(raw) == line
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+def test_what_a_shell_of_windows_wrote_is_read(encoding: str) -> None:
+    """PowerShell redirects in UTF-16: every line, the first with its mark of byte order too."""
+    text = "step:1 - loss:nan\r\nstep:2 - loss:0.5\r\n"
+    assert texts(text.encode(encoding)) == ["step:1 - loss:nan", "step:2 - loss:0.5"]
+
+
+def test_a_hole_costs_no_line() -> None:
+    """A log that was cut to nothing while its writer went on begins with zeros, up to where that stood."""
+    assert texts(b"\0" * 5000 + b"step:9 - loss:nan\n") == ["step:9 - loss:nan"]
+
+
 def test_a_carriage_return_ends_a_line() -> None:
     """The numbers are the tail behind a progress bar that was drawn many times."""
     assert texts(b"10%|#  | 1/9\r20%|## | 2/9\r\n{'loss': 1}\n") == ["10%|#  | 1/9", "20%|## | 2/9", "{'loss': 1}"]

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from gyrostat.wire import Record
+from gyrostat_agent.sources.logs import faultlines
+from gyrostat_agent.sources.logs.formats.generic import GENERIC
 from gyrostat_agent.sources.logs.formats.verl import VERL
 from gyrostat_agent.sources.logs.gathered import Found
 from gyrostat_agent.sources.logs.logfile import LogError, LogFile
+from gyrostat_agent.sources.logs.said import Fault
 
 
 def line(step: int) -> bytes:
@@ -125,6 +128,36 @@ def test_a_growing_file_is_waited_for_until_it_shows_its_format(tmp_path: Path) 
         more.write(line(1) + line(2))
     assert steps(file) == [1, 2]
     assert file.log is not None and (file.log.lines, file.log.understood) == (7, 2)
+
+
+def test_what_a_run_died_of_in_its_start_is_told(tmp_path: Path) -> None:
+    """Before any format shows itself: the error line at once, once, to who begins anew too; then the rows behind it."""
+    path = tmp_path / "run.log"
+    path.write_bytes(b"loading\n[rank2]: RuntimeError: CUDA error: out of memory\n[rank2]: RuntimeError: CUDA er")
+    file = LogFile(str(path), {"verl": VERL}, VERL, faults=faultlines.find)
+    assert [(one.kind, one.rank) for one in all_of(file) if isinstance(one, Fault)] == [("oom", 2)]
+    assert file.log is None and not list(all_of(file))
+    again = LogFile(str(path), {"verl": VERL}, VERL, offset=file.settled, faults=faultlines.find)
+    assert not list(all_of(again))
+    with path.open("ab") as more:
+        more.write(b"ror: out of memory\n" + line(1) + line(2))
+    for one in (file, again):
+        found = list(all_of(one))
+        assert [fault.kind for fault in found if isinstance(fault, Fault)] == ["oom"]
+        assert [record.step for record in found if isinstance(record, Record)] == [1, 2]
+
+
+def test_a_trainer_that_nobody_knows_is_not_waited_for(tmp_path: Path) -> None:
+    """Ten rows of steps as they are: at a minute a step, two hundred lines would be hours of blindness."""
+    path = tmp_path / "run.log"
+    rows = [f'{{"step": {n}, "loss": {"NaN" if n == 10 else 0.5}}}\n'.encode() for n in range(1, 13)]
+    path.write_bytes(b"starting up\n" * 20 + b"".join(rows[:9]))
+    file = LogFile(str(path), {"verl": VERL}, GENERIC)
+    assert steps(file) == [] and file.log is None
+    with path.open("ab") as more:
+        more.write(rows[9])
+    assert steps(file) == list(range(1, 11))
+    assert file.log is not None and file.log.form is GENERIC
 
 
 def test_junk_is_counted_and_read_past(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ number beside it, or, without a step, two known measures (``loss`` and ``grad_no
 no measure). Where nobody knows the number's name, the step must label the line. Lines that bear a dump's mark
 (``Namespace(``, ``config``) never count. A number needs a name before it that is no path, host, process or clock;
 without ``=`` or ``:`` between them, the name must be a known measure. Lines of one known measure each count under a
-line that is a step and nothing else.
+line that is a step and nothing else. A bar of an epoch tells the step within it.
 """
 
 import json
@@ -32,6 +32,7 @@ _BARE = re.compile(
     r"[\W_]*(?:global[_ ])?(?:step|iteration|iter|update|epoch)\W{1,12}(\d{1,12})(?:\s?/\s?\d{1,12})?[\W_]*",
     re.IGNORECASE,
 )
+_BAR = re.compile(r"\d%\|[^|]{0,200}\|\s{0,4}(\d{1,9})/(\d{1,9}) \[")
 _NUMBER = re.compile(  # found first, for words are many and numbers few; then the name before it
     r"([=:]\s{0,8}|\s)['\"]?(?:np\.\w{1,20}\(|tensor\()?"
     r"([-+]?(?:\d(?:[\d.,]{0,30}[\d.])?(?:[eE][-+]?\d{1,4})?|nan|inf(?:inity)?|none|null)(?:%|[KMGTB]i?B?|ms|s)?)"
@@ -58,6 +59,7 @@ _APART = re.compile(
     r"(?<![\w/.-])(?:eval|evaluation|evaluating|validate|validation|valid|val|test|testing)(?![\w/.-])", re.IGNORECASE
 )
 _SETTINGS = {"learning_rate", "loss_scale", "throughput", "step_time"}  # no evidence that a step was made
+_EPOCHS = 10**6
 _MOST = 4096  # names
 _PLAIN = 1 << 14  # characters of a line that is no object: rows of numbers are shorter
 
@@ -137,6 +139,8 @@ class GenericReader:
         if steps.keys().isdisjoint(_SURE):
             steps.update((_step_word(name), int(step)) for name, step in reversed(_STEP.findall(text)))
         step = next((steps[name] for name in _STEPS if name in steps), None)
+        if steps.keys() == {"epoch"} and "%|" in text and (bar := _BAR.search(text)):
+            step = min(steps["epoch"], _EPOCHS) * int(bar[2]) + int(bar[1])
         if step is not None and not any(word.known for word, _ in rows) and not _labelled(text, first):
             return ()
         return self._judged(rows, step, text[:first].rpartition(rows[0][0].name)[0], rank)

@@ -28,7 +28,7 @@ class LossFilter:
             return
         self._rewarded = self._rewarded or "reward" in values
         if loss != 0.0:
-            self._before = abs(loss)
+            self._before = abs(loss) if math.isfinite(loss) else self._before
         elif self._hides(values):
             values["loss"] = math.nan
 
