@@ -39,6 +39,9 @@ class VerlReader:
         text, rank = line.text, max(line.rank, 0)
         if text.startswith("{"):
             return self._seen(_row(text))
+        head = _HEAD.match(text)
+        if head is not None and _is_alone(text, head.end()):  # nearly every line
+            return self._seen(_pairs(int(head[1]), text[head.end() :], rank))
         heads = list(_HEAD.finditer(text)) if "step:" in text else []
         if not heads:
             return self._warning(found, text, rank) if (found := _WARN.search(text)) else self._notes(text)
@@ -81,6 +84,15 @@ class VerlReader:
             self._step, self._warned, self._late = int(found[1]), False, False
             return (Note(RESUMED, self._step),)
         return ()
+
+
+def _is_alone(text: str, begin: int) -> bool:
+    """True where no other row can begin behind ``begin``: every ``step:`` there is the end of a name."""
+    while (begin := text.find("step:", begin)) >= 0:
+        if not (text[begin - 1].isalpha() or text[begin - 1] in "_/.-"):
+            return False
+        begin += len("step:")
+    return True
 
 
 def _whole(text: str, begin: int, end: int) -> str:
