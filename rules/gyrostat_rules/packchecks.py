@@ -43,6 +43,17 @@ def mappings(value: Any, *names: str, path: Path = ()) -> Iterator[tuple[Path, d
         yield from mappings(item, *names[1:], path=(*path, names[0], i))
 
 
+def _rungs(pack: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every rung, of a playbook or of a rule's own ladder."""
+    yield from mappings(pack, "playbooks", "rungs")
+    yield from mappings(pack, "groups", "rules", "remedies")
+
+
+def _in_rungs(pack: Any, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path, rung in _rungs(pack):
+        yield from mappings(rung, name, path=path)
+
+
 def findings(error: ValidationError, under: Path, keys: Callable[[Path], list[str]]) -> Iterator[Finding]:
     """What pydantic found, below ``under``; what was refused when it was read is not told twice."""
     for one in error.errors(include_url=False):
@@ -69,7 +80,7 @@ def _playbooks_once(pack: Any) -> Iterator[Finding]:
 
 
 def _knobs_once(pack: Any) -> Iterator[Finding]:
-    for path, rung in mappings(pack, "playbooks", "rungs"):
+    for path, rung in _rungs(pack):
         yield from _once(((p, "name", k) for p, k in mappings(rung, "knobs", path=path)), "turn a knob once in a rung")
 
 
@@ -131,7 +142,10 @@ def _only_critical_opens(pack: Any) -> Iterator[Finding]:
 
 
 def _incidents_have_playbooks(pack: Any) -> Iterator[Finding]:
-    kinds = [b.get("incident") for _, b in mappings(pack, "playbooks")]
+    rules = mappings(pack, "groups", "rules")
+    kinds = [b.get("incident") for _, b in mappings(pack, "playbooks")] + [
+        r.get("incident") for _, r in rules if r.get("remedies")
+    ]
     for path, rule in mappings(pack, "groups", "rules"):
         for key in ("incident", "joins"):
             kind = rule.get(key)
@@ -140,8 +154,24 @@ def _incidents_have_playbooks(pack: Any) -> Iterator[Finding]:
                 yield Finding((*path, key), f"no playbook is for incident {show(kind)}", fix)
 
 
+def _ladders_lead_somewhere(pack: Any) -> Iterator[Finding]:
+    """A rule's own ladder is the playbook of the incident that it opens: of one, and the only one."""
+    kinds = [b.get("incident") for _, b in mappings(pack, "playbooks")]
+    for path, rule in mappings(pack, "groups", "rules"):
+        kind = rule.get("incident")
+        if not rule.get("remedies"):
+            continue
+        if not kind:
+            what = "'remedies' mend an incident, and this rule opens none"
+            yield Finding((*path, "remedies"), what, "add incident: KIND, or remove 'remedies'", True)
+        elif kind in kinds:
+            what = f"incident {show(kind)} has its remedies in two places"
+            yield Finding((*path, "remedies"), what, "keep one playbook, or the remedies of one rule", True)
+        kinds.append(kind)
+
+
 def _knobs_have_one_aim(pack: Any) -> Iterator[Finding]:
-    for path, knob in mappings(pack, "playbooks", "rungs", "knobs"):
+    for path, knob in _in_rungs(pack, "knobs"):
         aims = [key for key in ("times", "to", "at_least", "at_most") if knob.get(key) is not None]
         if len(aims) != 1:
             ways = "a knob is turned by one of 'times', 'to', 'at_least' and 'at_most', and here it is by "
@@ -150,7 +180,7 @@ def _knobs_have_one_aim(pack: Any) -> Iterator[Finding]:
 
 
 def _effects_have_one_limit(pack: Any) -> Iterator[Finding]:
-    for path, effect in mappings(pack, "playbooks", "rungs", "effects"):
+    for path, effect in _in_rungs(pack, "effects"):
         limits = [key for key in ("above", "below") if effect.get(key) is not None]
         if len(limits) != 1:
             what = "an effect is either 'above' or 'below' a limit, and here it is " + ("both" if limits else "neither")
@@ -161,7 +191,7 @@ def _effects_have_one_limit(pack: Any) -> Iterator[Finding]:
 
 
 def _turns_have_knobs(pack: Any) -> Iterator[Finding]:
-    for path, rung in mappings(pack, "playbooks", "rungs"):
+    for path, rung in _rungs(pack):
         if rung.get("remedy") == "turn" and not rung.get("knobs"):
             yield Finding(
                 (*path, "remedy"), "'turn' turns knobs, and here are none", "add knobs: [{name: KNOB, to: VALUE}]"
@@ -169,7 +199,7 @@ def _turns_have_knobs(pack: Any) -> Iterator[Finding]:
 
 
 def _irreversible_is_said(pack: Any) -> Iterator[Finding]:
-    for path, rung in mappings(pack, "playbooks", "rungs"):
+    for path, rung in _rungs(pack):
         remedy = rung.get("remedy")
         known = REMEDIES.get(remedy) if isinstance(remedy, str) else None
         if known is not None and not known.reversible and rung.get("irreversible") is not True:
@@ -225,6 +255,7 @@ CHECKS: tuple[Callable[[Any], Iterator[Finding]], ...] = (
     _nothing_inhibits_itself,
     _only_critical_opens,
     _incidents_have_playbooks,
+    _ladders_lead_somewhere,
     _knobs_have_one_aim,
     _effects_have_one_limit,
     _turns_have_knobs,

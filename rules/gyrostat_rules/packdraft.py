@@ -101,33 +101,6 @@ class Draft(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class RuleDraft(Draft):
-    """``with`` is checked against the detector's own parameters, see ``packchecks``."""
-
-    alert: Name
-    detector: Annotated[str, _one_of("detector", DETECTORS), _listed(DETECTORS)]
-    with_: dict[str, Any] = Field({}, alias="with")
-    severity: SeverityWord
-    lasts: Long = Field(Rule._field_defaults["lasts"], alias="for")
-    keeps: Long = Field(Rule._field_defaults["keeps"], alias="keep_firing_for")
-    match: dict[LabelName, Texts] = {}
-    when: tuple[Phase, ...] = ()
-    labels: dict[LabelName, str] = {}
-    annotations: dict[LabelName, Summary] = {}
-    runbook_url: Runbook = ""
-    fault: Fault = ""
-    incident: Kind = ""
-    inhibits: tuple[Name, ...] = ()
-    joins: Kind = ""
-
-
-class GroupDraft(Draft):
-    """Rules that belong together, under a name."""
-
-    name: Name
-    rules: Some[RuleDraft]
-
-
 class KnobDraft(Draft):
     """One of ``times``, ``to``, ``at_least`` and ``at_most``."""
 
@@ -169,6 +142,37 @@ class RungDraft(Draft):
     irreversible: bool = False  # said by whoever writes the pack: they know that it cannot be undone
     effects: tuple[EffectDraft, ...] = ()
     harm: HarmDraft | None = None
+
+
+class RuleDraft(Draft):
+    """``with`` is checked against the detector's own parameters, see ``packchecks``.
+
+    ``remedies``: the rungs of its incident's playbook, said where the rule is, with a playbook's usual bounds.
+    """
+
+    alert: Name
+    detector: Annotated[str, _one_of("detector", DETECTORS), _listed(DETECTORS)]
+    with_: dict[str, Any] = Field({}, alias="with")
+    severity: SeverityWord
+    lasts: Long = Field(Rule._field_defaults["lasts"], alias="for")
+    keeps: Long = Field(Rule._field_defaults["keeps"], alias="keep_firing_for")
+    match: dict[LabelName, Texts] = {}
+    when: tuple[Phase, ...] = ()
+    labels: dict[LabelName, str] = {}
+    annotations: dict[LabelName, Summary] = {}
+    runbook_url: Runbook = ""
+    fault: Fault = ""
+    incident: Kind = ""
+    inhibits: tuple[Name, ...] = ()
+    joins: Kind = ""
+    remedies: tuple[RungDraft, ...] = ()
+
+
+class GroupDraft(Draft):
+    """Rules that belong together, under a name."""
+
+    name: Name
+    rules: Some[RuleDraft]
 
 
 class BudgetDraft(Draft):

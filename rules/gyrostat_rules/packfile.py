@@ -49,7 +49,9 @@ def _placed(finding: Finding, tree: Tree) -> Mistake:
 
 def _pack(draft: PackDraft) -> RulePack:
     rules = tuple(rule for group in draft.groups for rule in _rules(group))
-    return RulePack(draft.pack, rules, tuple(_playbook(p) for p in draft.playbooks))
+    ladders = (r for group in draft.groups for r in group.rules if r.remedies)
+    playbooks = [*draft.playbooks, *(PlaybookDraft(incident=r.incident, rungs=r.remedies) for r in ladders)]
+    return RulePack(draft.pack, rules, tuple(_playbook(p) for p in playbooks))
 
 
 def _rules(group: GroupDraft) -> Iterator[Rule]:
