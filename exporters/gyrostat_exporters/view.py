@@ -89,12 +89,13 @@ def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable
     ranks = [Rank(p.role, p.rank, p.last_step, p.last_at, _newest(state, key), p.ended) for key, p in _shown(state)]
     cut = len(state.processes) - len(ranks) + sum(max(0, len(r.values) - _SERIES) for r in ranks)
     sources = [f"{n}: {s[1]}" for n, s in state.sources.items() if s[0] not in (SourceWord.FRESH, SourceWord.DAMAGED)]
+    broken = [f"rule {name} is broken: {b.why}" for name, b in state.broken.items()]
     return View(
         state.run, state.settings.mode, state.settings.distrust, state.step, state.segment,
         tuple(r._replace(values=dict(sorted(r.values.items())[:_SERIES])) for r in ranks),
         tuple((a.rule, severities.get(a.rule, ""), a.state) for a in state.alerts.values()),
         tuple((i.kind, i.state) for i in state.incidents if _goes_on(state, i)), state.incident_count,
-        (*blind, *sources), cut, tally.copy(), _held(state), state.settings.paused,
+        (*blind, *sources, *broken), cut, tally.copy(), _held(state), state.settings.paused,
         _without_data(state),
     )  # fmt: skip
 

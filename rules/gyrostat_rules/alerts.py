@@ -1,5 +1,6 @@
 """Alerts: inactive, pending, firing, resolved; and which of them are muted by another (inhibition)."""
 
+from gyrostat_rules.breakage import breaks, reads
 from gyrostat_rules.detectors import DETECTORS, Reading
 from gyrostat_rules.detectors.looks import told
 from gyrostat_rules.entries import EntryKind
@@ -21,8 +22,20 @@ def detect(state: State, moment: Moment) -> None:
         if detector.by_record and not moment.records and not detector.in_silence:
             continue
         if detector.series is None or not heard.isdisjoint(detector.series(rule.params)):
-            found = (r for r in detector.read(rule.params, state, moment) if _is_meant(rule, r, state))
-            moment.readings.append((rule, {alert_id(rule, r): r for r in found}))
+            _read(rule, state, moment)
+
+
+def _read(rule: Rule, state: State, moment: Moment) -> None:
+    """One rule's readings; none of it, where it throws: what was alerting stays."""
+    try:
+        found = (r for r in DETECTORS[rule.detector].read(rule.params, state, moment) if _is_meant(rule, r, state))
+        readings = {alert_id(rule, r): r for r in found}
+    except Exception as error:  # a slip in one detector must not end the watch of all others
+        breaks(state, moment, rule, error)
+        return
+    moment.readings.append((rule, readings))
+    if rule.alert in state.broken:
+        reads(state, moment, rule)
 
 
 def advance(state: State, moment: Moment) -> None:

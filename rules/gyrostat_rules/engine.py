@@ -112,6 +112,7 @@ class Engine:
             return
         rules = _parsed(pack.text)
         self.state.pack_text = pack.text
+        self.state.broken.clear()
         for key, alert in list(self.state.alerts.items()):
             if alert.rule not in {r.alert for r in rules.rules}:  # nobody would ever clear it
                 del self.state.alerts[key]

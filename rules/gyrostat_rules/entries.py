@@ -14,6 +14,7 @@ class EntryKind:
     CHECKPOINT = "checkpoint"
     COMMAND = "command"
     PACK = "pack"
+    RULE = "rule"
     RUN = "run"
 
 

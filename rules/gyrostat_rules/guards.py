@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gyrostat_rules import series
+from gyrostat_rules.breakage import unsure
 from gyrostat_rules.causes import graver
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.moment import Moment
@@ -78,6 +79,12 @@ def blind(case: Case) -> Verdict:
     return Verdict(HOLD, f"blind: {bad[0]}") if bad else _YES
 
 
+def sound(case: Case) -> Verdict:
+    """No action for an alert whose rule throws: it can neither be believed nor be seen to end."""
+    why = unsure(case.state, case.incident)
+    return Verdict(HOLD, why) if why else _YES
+
+
 def approval(case: Case) -> Verdict:
     """What cannot be undone needs a person's word, unless people have said otherwise."""
     action = case.action
@@ -139,6 +146,7 @@ GUARDS: tuple[Callable[[Case], Verdict], ...] = (
     mode,
     capability,
     blind,
+    sound,
     approval,
     cooldown,
     budget,

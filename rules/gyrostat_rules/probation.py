@@ -1,6 +1,7 @@
 """Probation: the steps after an action in which it must prove itself, and what follows either way."""
 
 from gyrostat.wire import KnobChange
+from gyrostat_rules.breakage import unsure
 from gyrostat_rules.experiment import harmful, inert
 from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad
 from gyrostat_rules.ladder import send_undo
@@ -25,6 +26,10 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
     trainer, step = state.trainer(), state.examined()
     # The news of an end stands in another file than the last records: it is judged when all have been taken in.
     ended = not alive(trainer) and not moment.records
+    if doubt := unsure(state, incident):
+        if ended:
+            move(moment, incident, STOPPED, f"the run ended, and nobody can say whether it has held: {doubt}")
+        return
     if still_bad(state, moment, incident, action.applied_step + action.settle) or (
         ended and trainer is not None and trainer.died
     ):

@@ -221,6 +221,14 @@ class FaultSeen:
 
 
 @dataclass(slots=True)
+class Broken:
+    """A rule that throws: the newest step at which it did, and what."""
+
+    step: int
+    why: str
+
+
+@dataclass(slots=True)
 class State:
     """The whole of it."""
 
@@ -248,6 +256,7 @@ class State:
     look_until: float = 0.0  # seconds; before, a missing checkpoint may only not have been looked at yet
     released: str = ""
     release_orders: dict[str, str] = field(default_factory=dict)
+    broken: dict[str, Broken] = field(default_factory=dict)
 
     def may_look(self, at: float) -> bool:
         """True while it cannot be known yet what there is to go back to: the newest, verified first, may be ill."""

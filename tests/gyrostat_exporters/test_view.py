@@ -4,7 +4,7 @@ import pytest
 from exported_runs import INF, NAN, action, full_state, full_view, incident, long_state, record, stale_state
 
 from gyrostat_exporters.view import Tally, view
-from gyrostat_rules.state import Process, Window
+from gyrostat_rules.state import Broken, Process, Window
 
 
 def test_what_is_shown_of_a_run() -> None:
@@ -29,6 +29,14 @@ def test_an_incident_that_was_given_up_goes_on_while_its_alert_fires() -> None:
 def test_a_source_that_is_not_understood_is_blindness() -> None:
     """A foreign file is said beside what the agent knows itself; damage that was passed over is no blindness."""
     assert view(stale_state(), Tally(), {}, ["no trainer"]).blind == ("no trainer", "a: version 9")
+
+
+def test_a_rule_that_throws_is_blindness() -> None:
+    """An agent that cannot judge is not ready, and says which rule it is and what it threw."""
+    state = full_state()
+    state.broken["A"] = Broken(5, "ZeroDivisionError, drop.py:62: float division by zero")
+    said = "rule A is broken: ZeroDivisionError, drop.py:62: float division by zero"
+    assert view(state, Tally(), {}, ["no trainer"]).blind == ("no trainer", said)
 
 
 @pytest.mark.parametrize("value, word", [(NAN, "nan"), (INF, "inf"), (-INF, "-inf")], ids=["nan", "inf", "-inf"])

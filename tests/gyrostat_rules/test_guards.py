@@ -17,7 +17,7 @@ def held(story: Story) -> str:
 def test_each_guard_is_tested_here() -> None:
     """A guard that is added needs its own story below."""
     assert [g.__name__ for g in GUARDS] == [
-        "mode", "capability", "blind", "approval", "cooldown", "budget", "ceiling", "busy",
+        "mode", "capability", "blind", "sound", "approval", "cooldown", "budget", "ceiling", "busy",
     ]  # fmt: skip
 
 

@@ -38,6 +38,8 @@ def _mark(entry: Entry) -> str:
         return {"acting": "", "probation": OUTCOME, "resolved": OUTCOME}.get(state, INCIDENT)
     if kind == EntryKind.ACTION:
         return _action_mark(state)
+    if kind == EntryKind.RULE:
+        return ALERT if state == "broken" else ""
     if kind == EntryKind.SOURCE:
         return "" if state in ("fresh", "gone") else ALERT
     if kind == EntryKind.CHECKPOINT:
