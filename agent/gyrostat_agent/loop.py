@@ -8,13 +8,13 @@ fails ends the pass with TemporaryError or JournalError, and the next pass begin
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from gyrostat.wire import Hello, RunDirectory
 from gyrostat_agent import failpoints, ledgerfile
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.errors import TemporaryError
 from gyrostat_agent.recovery import recover, settle, trust
+from gyrostat_agent.senses import Checkpoints, Surroundings
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.commands import CommandFiles
 from gyrostat_agent.sources.eventlogs import EventLogs
@@ -24,7 +24,6 @@ from gyrostat_agent.sources.recordfiles import RecordFiles
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import (
     Batch,
-    CheckpointSeen,
     Command,
     Delivery,
     DeliveryWord,
@@ -37,37 +36,12 @@ from gyrostat_rules.inputs import (
     Tick,
     Verb,
 )
+from gyrostat_rules.keeping import keep
 from gyrostat_rules.ledger import facts
 from gyrostat_rules.remedies import NEEDS_APPROVAL
 
 _MAY_END_THE_POD = ("restart", "stop")
 _FACTS_OF_A_RUN = ("jumped", "released")
-
-
-class Checkpoints(Protocol):
-    """What the loop needs of the checkpoint source."""
-
-    def set_root(self, path: str) -> None:
-        """Where the trainer says its checkpoints lie."""
-
-    def poll(self) -> None:
-        """Time has passed: look again at the next drain."""
-
-    def drain(self) -> Sequence[CheckpointSeen]:
-        """New verdicts; never waits."""
-
-    def recheck(self, path: str, digest: str) -> CheckpointSeen:
-        """Whether it still is what was verified, right before it is used."""
-
-
-class Surroundings(Protocol):
-    """What the loop needs of all that is seen besides."""
-
-    def drain(self, now: float, step: int, segment: int) -> Sequence[Item]:
-        """What has come; never waits."""
-
-    def set_root(self, path: str) -> None:
-        """Where the trainer says its checkpoints lie."""
 
 
 class Agent:
@@ -87,7 +61,8 @@ class Agent:
         self._events = EventLogs(settings.logs, self.journal.offsets())
         self._ledger_due = True  # the last agent may have died between its journal and its ledger
         self._ledger_durable = False
-        self._ledger_fault = self._ledger_fault_told = ""
+        self._ledger_fault = ""
+        self._faults_told: dict[str, str] = {}
         self._unsaved = 0
         self._next_tick = 0.0
         self._root = ""
@@ -250,11 +225,16 @@ class Agent:
         if self._unsaved >= self._settings.snapshot_turns:
             self._save_snapshot()
         self._keep_facts(durable=True)
-        if self._ledger_fault != self._ledger_fault_told:
-            self._ledger_fault_told = self._ledger_fault
-            word = SourceWord.DAMAGED if self._ledger_fault else SourceWord.FRESH
-            said = SourceState("ledger", word, self._ledger_fault or "the ledger is written again")
-            self._take(Batch(now, (said,)))
+        self._tell(now, "ledger", self._ledger_fault, "the ledger is written again")
+        self._checkpoints.keep(keep(self.engine.state, self._settings.pins))
+        self._tell(now, "pins", self._checkpoints.pin_fault, "checkpoints are pinned again")
+
+    def _tell(self, now: float, what: str, fault: str, well: str) -> None:
+        """Say once what cannot be written, and once that it can be again."""
+        if fault != self._faults_told.get(what, ""):
+            self._faults_told[what] = fault
+            word = SourceWord.DAMAGED if fault else SourceWord.FRESH
+            self._take(Batch(now, (SourceState(what, word, fault or well),)))
 
     def _save_snapshot(self) -> None:
         if self._unsaved:

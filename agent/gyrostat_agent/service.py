@@ -39,7 +39,7 @@ class Service:
         self._lock = Lock(run)
         self._wake = WakeUp([run.records, os.path.join(run.agent, "commands")])
         self._verifier = ChildVerifier()
-        self._checkpoints = CheckpointSource(self._verifier, wake=self._wake.ring)
+        self._checkpoints = self._checkpoint_source()
         self._around = Surroundings(
             self._wake.ring, gpu=settings.gpu, host=settings.host, scrapes=settings.scrapes,
             receive=settings.receive, token_file=settings.token_file, checkpoints=settings.checkpoints,
@@ -78,9 +78,13 @@ class Service:
             except (AgentError, JournalError) as error:
                 agent.abandon()
                 self._checkpoints.close()  # its verdicts may have been in the turn that was not written: ask anew
-                self._checkpoints = CheckpointSource(self._verifier, wake=self._wake.ring)
+                self._checkpoints = self._checkpoint_source()
                 backoff = self._wait_out(error, backoff)
         return self._leave()
+
+    def _checkpoint_source(self) -> CheckpointSource:
+        pinning = self._settings.pins > 0 and self._settings.mode != "observe"
+        return CheckpointSource(self._verifier, wake=self._wake.ring, pinning=pinning)
 
     def _passes(self, agent: Agent) -> None:
         gc.collect()

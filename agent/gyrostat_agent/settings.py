@@ -12,7 +12,9 @@ class Settings(NamedTuple):
     restart replays at most so many (about 60 µs each). ``logs``: files of the trainer's to read beside its records,
     ``log_format`` what wrote them, '' to recognise it. ``gpu``, ``host``, ``scrapes`` (URLs of metrics pages) and
     ``receive`` (HOST:PORT for posts, with ``token_file``): what else is looked at; none of it unless asked for.
-    ``checkpoints``: folders in which saves are timed, beside that which the trainer names; with ``host``.
+    ``pins``: certified checkpoints that are kept from the trainer's rotation, 0 for none; two, for the newest may lead
+    back to the same trouble. ``checkpoints``: folders in which saves are timed, beside that which the trainer names;
+    with ``host``.
     """
 
     run: str
@@ -30,3 +32,4 @@ class Settings(NamedTuple):
     receive: str = ""
     token_file: str = ""
     checkpoints: tuple[str, ...] = ()
+    pins: int = 2

@@ -33,7 +33,7 @@ def unfit(state: State, incident: Incident, seen: CheckpointSeen) -> str:
         return f"saved at or after the onset, step {incident.onset}"
     if abandoned(state, seen.segment, seen.step):
         return "of a stretch that the run has left"
-    if seen.path in incident.tried_targets:
+    if name_of(seen.path) in map(name_of, incident.tried_targets):
         return "already led back to this incident"
     for other in state.incidents:
         until = max(other.resolved_step, other.last_bad_step)  # one that was stopped lasted as long as it was bad
@@ -42,6 +42,11 @@ def unfit(state: State, incident: Incident, seen: CheckpointSeen) -> str:
     if not _vouched(state, seen) and incident.onset - 1 - seen.step < CLEAN_STEPS:
         return f"only {incident.onset - 1 - seen.step} clean steps follow it, {CLEAN_STEPS} are needed without a guard"
     return ""
+
+
+def name_of(path: str) -> str:
+    """A checkpoint's own name, which it has wherever it lies: a pin of it is the same one."""
+    return path.rsplit("/", 1)[-1]
 
 
 def _vouched(state: State, seen: CheckpointSeen) -> bool:

@@ -34,11 +34,12 @@ class Died(NamedTuple):
 
 
 class Fit:
-    """What is known of a checkpoint."""
+    """What is known of a checkpoint. ``GONE`` is why one that is there no more is unfit."""
 
     VERIFIED = "verified"
     ATTESTED = "attested"
     UNFIT = "unfit"
+    GONE = "gone"
 
 
 class CheckpointSeen(NamedTuple):

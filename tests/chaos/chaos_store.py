@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.keeping import Keep
 
 
 class Saved(NamedTuple):
@@ -62,6 +63,11 @@ class View:
             return ()
         new, self._told = self._store.saved[self._told :], len(self._store.saved)
         return [_seen(s) for s in new]
+
+    pin_fault = ""
+
+    def keep(self, keep: Keep) -> None:
+        """Nothing is deleted here."""
 
     def recheck(self, path: str, digest: str) -> CheckpointSeen:
         found = self._store.find(path)

@@ -12,6 +12,7 @@ from gyrostat_agent.rundir import prepare
 from gyrostat_agent.settings import Settings
 from gyrostat_rules.entries import Entry
 from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.keeping import Keep
 
 NAN = float("nan")
 
@@ -40,6 +41,11 @@ class Verdicts:
     def drain(self) -> list[CheckpointSeen]:
         new, self.new = self.new, []
         return new
+
+    pin_fault = ""
+
+    def keep(self, keep: Keep) -> None:
+        """Nothing is pinned here."""
 
     def recheck(self, path: str, digest: str) -> CheckpointSeen:
         return self.known[path]

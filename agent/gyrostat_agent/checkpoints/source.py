@@ -1,9 +1,10 @@
 """CheckpointSource: which checkpoints there are and whether they are fit, as items for a batch.
 
 The loop tells it the root when a Hello names it, polls it at every tick, drains it in every pass, and asks it to
-recheck a checkpoint right before a directive names it. Every manifest is verified once, newest first. A checkpoint
-that was told of and has gone, or whose manifest is another, is told of again as unfit. Not promised: that a file
-which changes without its manifest is noticed between verification and use; the recheck sees its size, and the
+recheck a checkpoint right before a directive names it. Every manifest is verified once, newest first, and pinned
+before: rotation must not take a checkpoint while it is looked at. A checkpoint that was told of and has gone, or whose
+manifest is another, is told of again as unfit; a pin is told of once the checkpoint itself has gone. Not promised: that
+a file which changes without its manifest is noticed between verification and use; the recheck sees its size, and the
 trainer verifies what it loads.
 """
 
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gyrostat_agent.checkpoints.pins import Pins
 from gyrostat_agent.checkpoints.reference import (
     CheckpointError,
     Limits,
@@ -29,8 +31,10 @@ from gyrostat_agent.checkpoints.reference import (
 from gyrostat_agent.checkpoints.verifier import Verifier
 from gyrostat_agent.checkpoints.watch import RootWatch
 from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.keeping import Keep
 
 _LIMITS = Limits()
+_REMEMBERED = 64  # verdicts on what has gone, for its pin
 
 
 class Known(NamedTuple):
@@ -45,10 +49,13 @@ class CheckpointSource:
     """``wake`` is called from another thread when it is worth draining before the next tick.
 
     ``fault`` says why the root cannot be listed, or is ''. While it cannot, nothing is called gone.
+    ``pinning``: whether pins are made and let go; those that are there are found all the same.
     """
 
-    def __init__(self, verifier: Verifier, wake: Callable[[], None] = lambda: None) -> None:
-        self._verifier = verifier
+    def __init__(self, verifier: Verifier, wake: Callable[[], None] = lambda: None, *, pinning: bool = False) -> None:
+        self._verifier, self._pinning = verifier, pinning
+        self._pins = Pins("")
+        self._past: dict[Stamp, CheckpointSeen] = {}
         self._watch = RootWatch(wake)
         self._root = ""
         self._due = False
@@ -60,7 +67,8 @@ class CheckpointSource:
         """Look under ``path`` from now on; it need not exist yet. '' looks nowhere."""
         root = os.path.abspath(path) if path else ""
         if root != self._root:
-            self._root, self._known = root, {}
+            self._root, self._known, self._past = root, {}, {}
+            self._pins = Pins(root)
         self.poll()
 
     def poll(self) -> None:
@@ -76,6 +84,16 @@ class CheckpointSource:
             self._due = False
             items = self._look()
         return items + self._verdicts()
+
+    @property
+    def pin_fault(self) -> str:
+        """Why a checkpoint could not be kept from rotation, or ''."""
+        return self._pins.fault
+
+    def keep(self, keep: Keep) -> None:
+        """Let go of the pins that are not needed."""
+        if self._pinning:
+            self._pins.let_go(keep.names, keep.judged)
 
     def recheck(self, path: str, digest: str) -> CheckpointSeen:
         """Is the checkpoint still the one with this digest, and all there? Reads the manifest and the files' sizes.
@@ -110,25 +128,44 @@ class CheckpointSource:
             self.fault = f"{self._root} cannot be listed: {error.strerror}"
             return []
         self.fault = ""
+        names = {os.path.basename(path) for path in found}
+        found |= {path: at for path, at in self._pins.find().items() if os.path.basename(path) not in names}
         items = [item for path in self._known.keys() - found.keys() for item in self._gone(path)]
         for path in sorted(found, key=lambda each: found[each].mtime_ns, reverse=True):
             items += self._found(path, found[path])
         return items
 
     def _gone(self, path: str) -> list[CheckpointSeen]:
-        verdict = self._known.pop(path).verdict
-        return [_spoiled(verdict, "gone")] if verdict else []
+        known = self._known.pop(path)
+        verdict = known.verdict
+        if verdict and verdict.fit != Fit.UNFIT:
+            self._past = dict([*self._past.items()][1 - _REMEMBERED :]) | {known.stamp: verdict}
+        return [_spoiled(verdict, Fit.GONE)] if verdict else []
 
     def _found(self, path: str, stamp: Stamp) -> list[CheckpointSeen]:
         known = self._known.get(path)
         if known and known.stamp == stamp:
             return []
+        if (past := self._past.get(stamp)) is not None:  # a hard link to what has been verified: nothing is read anew
+            self._known[path] = Known(stamp, past._replace(path=path))
+            return [past._replace(path=path)]
+        if self._pinning and os.path.dirname(path) == self._root:
+            self._pin(path)
         self._known[path] = Known(stamp)
         self._asked[path] += 1
         self._verifier.start(path)
         verdict = known.verdict if known else None
         changed = verdict is not None and verdict.fit != Fit.UNFIT
         return [_spoiled(verdict, "changed after it was verified")] if verdict and changed else []
+
+    def _pin(self, path: str) -> None:
+        """Before it is verified: rotation does not wait. An ill one is let go of when that is known."""
+        try:
+            with opened_folder(path) as folder:
+                files = read_manifest(folder, _LIMITS).files
+        except CheckpointError:
+            return  # nobody will go back to it; the verifier says why
+        self._pins.make(path, files)
 
     def _verdicts(self) -> list[CheckpointSeen]:
         return [verdict for verdict in self._verifier.results() if self._is_news(verdict)]

@@ -84,6 +84,10 @@ def deciding(command: _F) -> _F:
             "--run", "run_name", envvar=RUN_NAME, default="", callback=_name,
             help="The run's name; else its directory's.",
         ),
+        click.option(
+            "--pins", type=click.IntRange(0, 100), default=2, show_default=True, metavar="N",
+            help="Certified checkpoints kept from the trainer's rotation, beside them in gyrostat-pins/; 0 for none.",
+        ),
         click.option("--rules", type=click.Path(), help="A rule pack instead of the one that comes with it."),
         click.option("--no-approvals", is_flag=True, help="What cannot be undone waits for no `gyrostat approve`."),
         click.option(
@@ -111,13 +115,13 @@ def settings(run_path: str, given: dict[str, Any]) -> Settings:
     return Settings(
         name, text, digest_of(text), given["mode"], not given["no_approvals"], logs=paths,
         log_format=given["log_format"], gpu=given["gpu"], host=given["host"], scrapes=given["scrapes"],
-        receive=given["receive"], token_file=token, checkpoints=roots,
+        receive=given["receive"], token_file=token, checkpoints=roots, pins=given["pins"],
     )  # fmt: skip
 
 
 def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
     """The same options again, for a process that is given them."""
-    words = ["--mode", chosen.mode, "--listen", listen, "--run", chosen.run]
+    words = ["--mode", chosen.mode, "--listen", listen, "--run", chosen.run, "--pins", str(chosen.pins)]
     words += ["--no-approvals"] if not chosen.approvals else []
     words += ["--rules", os.path.abspath(rules)] if rules else []
     words += [word for log in chosen.logs for word in ("--log", log)]

@@ -1,0 +1,40 @@
+"""Senses: what the loop needs of those through which it sees checkpoints and surroundings."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gyrostat_rules.inputs import CheckpointSeen, Item
+from gyrostat_rules.keeping import Keep
+
+
+class Checkpoints(Protocol):
+    """What the loop needs of the checkpoint source."""
+
+    def set_root(self, path: str) -> None:
+        """Where the trainer says its checkpoints lie."""
+
+    def poll(self) -> None:
+        """Time has passed: look again at the next drain."""
+
+    def drain(self) -> Sequence[CheckpointSeen]:
+        """New verdicts; never waits."""
+
+    @property
+    def pin_fault(self) -> str:
+        """Why one could not be kept from rotation, or ''."""
+
+    def keep(self, keep: Keep) -> None:
+        """Which are needed, as is decided now; the others may be let go."""
+
+    def recheck(self, path: str, digest: str) -> CheckpointSeen:
+        """Whether it still is what was verified, right before it is used."""
+
+
+class Surroundings(Protocol):
+    """What the loop needs of all that is seen besides."""
+
+    def drain(self, now: float, step: int, segment: int) -> Sequence[Item]:
+        """What has come; never waits."""
+
+    def set_root(self, path: str) -> None:
+        """Where the trainer says its checkpoints lie."""

@@ -1,0 +1,61 @@
+"""Keeping: which checkpoints must not be lost to a trainer's rotation, the most needed first.
+
+What a trainer keeps by age says nothing of health: while poisoned weights are being saved, the last healthy ones are
+those that go. Kept are the newest that could be gone back to now, and what is newer and may yet become one.
+"""
+
+from typing import NamedTuple
+
+from gyrostat_rules.certify import name_of, unfit
+from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.jump import abandoned
+from gyrostat_rules.state import Incident, State
+
+HOPEFUL = 4  # newer than the newest certified: of a run that saves often only the newest few are kept
+
+
+class Keep(NamedTuple):
+    """Names of checkpoints: those to keep, best first, so that what must go goes from the end; and all that are judged.
+
+    What is not judged yet is nobody's to let go.
+    """
+
+    names: tuple[str, ...]
+    judged: frozenset[str]
+
+
+def keep(state: State, certified: int) -> Keep:
+    """So many certified ones, and newer ones that may become it.
+
+    While an incident is open all that is verified is kept: which is needed is not known yet.
+    """
+    good, hopeful = list[str](), list[str]()
+    now, troubled = _now(state), any(incident.open for incident in state.incidents)
+    for seen in _newest_first(state):
+        if not unfit(state, now, seen):
+            good.append(name_of(seen.path))
+        elif troubled or not good:
+            hopeful.append(name_of(seen.path))
+    judged = frozenset(name_of(s.path) for s in state.checkpoints.values() if not _gone(s))
+    if not troubled:
+        good, hopeful = good[:certified], hopeful[:HOPEFUL]
+    return Keep((*good, *hopeful) if certified else (), judged)
+
+
+def _newest_first(state: State) -> list[CheckpointSeen]:
+    """Each checkpoint once, wherever it lies; without those that are ill, or of a stretch that was left."""
+    found: dict[str, CheckpointSeen] = {}
+    for seen in state.checkpoints.values():
+        if seen.fit == Fit.VERIFIED and not abandoned(state, seen.segment, seen.step):
+            found.setdefault(name_of(seen.path), seen)
+    return sorted(found.values(), key=lambda seen: (seen.segment, seen.step, seen.saved_at), reverse=True)
+
+
+def _gone(seen: CheckpointSeen) -> bool:
+    return seen.fit == Fit.UNFIT and seen.why == Fit.GONE
+
+
+def _now(state: State) -> Incident:
+    """The trouble that begins with the next step: what would be certified against it is certified now."""
+    step = state.step + 1
+    return Incident("", "", "open", step, step, 0.0, [], step)
