@@ -40,7 +40,7 @@ def recover(run: RunDirectory) -> Recovered:
     distrust = "" if verdict.ok else f"the journal's chain is broken at turn {verdict.broken_at}: {verdict.why}"
     lost = False
     try:
-        engine = _rebuild(journal, believe_snapshot=verdict.ok)
+        engine = rebuilt(journal, believe_snapshot=verdict.ok)
     except (DistrustError, JournalError, ValueError, TypeError) as error:
         engine, distrust, lost = Engine(), distrust or str(error), True
     if distrust and distrust == _trusted(run):
@@ -87,7 +87,7 @@ def settle(engine: Engine, directives: DirectiveFiles, now: float, spoilt: Calla
     return [f for f in failed if f is not None]
 
 
-def _rebuild(journal: Journal, believe_snapshot: bool) -> Engine:
+def rebuilt(journal: Journal, believe_snapshot: bool) -> Engine:
     """An engine as the last one stood; raises DistrustError where a replay differs, JournalError where none is."""
     engine, seq = _restored(journal) if believe_snapshot else (Engine(), 0)
     for turn in journal.turns(after=seq):

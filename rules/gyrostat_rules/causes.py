@@ -5,6 +5,8 @@ DIVERGENCE = "divergence"  # a death without a NaN: what it shows in is the weig
 NUMERIC = ("knobs", "nonfinite", DIVERGENCE, "mismatch", "experts", "entropy")
 APART = ("crash", "stall", "checkpoint", "hardware")  # never muted by numerics, never folded into them
 KINDS = NUMERIC + APART
+REQUEST = "request"  # a person asked for it: no rule opens one, and it waits for no other
+_ORDER = (REQUEST, *KINDS)
 
 
 def family(kind: str) -> str:
@@ -14,4 +16,4 @@ def family(kind: str) -> str:
 
 def graver(kind: str, than: str) -> bool:
     """True where ``kind`` leads ``than`` in one incident."""
-    return KINDS.index(kind) < KINDS.index(than)
+    return _ORDER.index(kind) < _ORDER.index(than)

@@ -16,13 +16,20 @@ CLEAN_STEPS = 10
 def choose(state: State, incident: Incident) -> tuple[CheckpointSeen | None, list[str]]:
     """The newest certified checkpoint, and a sentence for each that was looked at before it."""
     said: list[str] = []
-    newest_first = sorted(state.checkpoints.values(), key=lambda c: (c.segment, c.step, c.saved_at), reverse=True)
-    for seen in newest_first:
+    when = "as it was asked for" if incident.wanted else f"before the onset at step {incident.onset}"
+    for seen in newest_first(state):
+        if incident.wanted and name_of(seen.path) != name_of(incident.wanted):
+            continue
         if reason := unfit(state, incident, seen):
             said.append(f"step {seen.step} not: {reason}")
         else:
-            return seen, [f"step {seen.step} chosen: {seen.fit}, before the onset at step {incident.onset}", *said]
+            return seen, [f"step {seen.step} chosen: {seen.fit}, {when}", *said]
     return None, said or ["no checkpoint has been seen"]
+
+
+def newest_first(state: State) -> list[CheckpointSeen]:
+    """All checkpoints that are known, by age."""
+    return sorted(state.checkpoints.values(), key=lambda c: (c.segment, c.step, c.saved_at), reverse=True)
 
 
 def unfit(state: State, incident: Incident, seen: CheckpointSeen) -> str:

@@ -8,6 +8,7 @@ from gyrostat_rules.incidents import STOPPED, move
 from gyrostat_rules.inputs import Command, Verb
 from gyrostat_rules.ledger import restore
 from gyrostat_rules.moment import Moment
+from gyrostat_rules.requests import go_back, tag
 from gyrostat_rules.state import Action, State
 
 MODES = ("observe", "shadow", "act")
@@ -100,4 +101,6 @@ _VERBS: dict[str, Callable[[State, Moment, Mapping[str, Any]], str]] = {
     Verb.DISTRUST: _distrust,
     Verb.TRUST: _trust,
     Verb.LEDGER: _ledger,
+    Verb.ROLLBACK: go_back,
+    Verb.TAG: tag,
 }

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gyrostat_rules import series
 from gyrostat_rules.breakage import unsure
-from gyrostat_rules.causes import graver
+from gyrostat_rules.causes import REQUEST, graver
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Playbook
@@ -43,7 +43,9 @@ RUN_ACTIONS, RUN_STEPS = 12, 1000  # of all kinds together, whatever the playboo
 
 def judge(case: Case) -> Verdict:
     """The gravest verdict of all guards; among equals the first. A page touches nothing: nothing may hold it back."""
-    guards = GUARDS if REMEDIES[case.action.remedy].capability else ()
+    guards = ASKED if case.incident.kind == REQUEST else GUARDS
+    if not REMEDIES[case.action.remedy].capability:
+        guards = ()
     verdicts = [guard(case) for guard in guards]
     for word in (DENY, HOLD):
         for verdict in verdicts:
@@ -52,13 +54,19 @@ def judge(case: Case) -> Verdict:
     return _YES
 
 
-def mode(case: Case) -> Verdict:
-    """Only mode act does anything; a run whose history cannot be read is only observed."""
+def trusted(case: Case) -> Verdict:
+    """A run whose history cannot be read is only observed, and a pause holds for all."""
     settings = case.state.settings
     if settings.distrust:
         return Verdict(HOLD, f"observe only: {settings.distrust}")
-    if settings.paused:
-        return Verdict(HOLD, "paused by a person")
+    return Verdict(HOLD, "paused by a person") if settings.paused else _YES
+
+
+def mode(case: Case) -> Verdict:
+    """Only mode act does anything."""
+    settings = case.state.settings
+    if (verdict := trusted(case)).word != ALLOW:
+        return verdict
     return _YES if settings.mode == "act" else Verdict(HOLD, f"mode is {settings.mode}")
 
 
@@ -153,3 +161,5 @@ GUARDS: tuple[Callable[[Case], Verdict], ...] = (
     ceiling,
     busy,
 )
+# What a person asked for by name is approved by that, in whatever mode, and counts against no budget of the agent's.
+ASKED: tuple[Callable[[Case], Verdict], ...] = (trusted, capability, busy)

@@ -139,10 +139,12 @@ class Verb:
     LEDGER = "ledger"
     DISTRUST = "distrust"
     TRUST = "trust"
+    ROLLBACK = "rollback"
+    TAG = "tag"
 
 
 class Command(NamedTuple):
-    """Somebody's word: configure, approve, deny, pause, resume, trust, or a ledger read at start."""
+    """Somebody's word, by its Verb; or a ledger read at start."""
 
     at: float
     verb: str

@@ -6,7 +6,7 @@ those that go. Kept are the newest that could be gone back to now, and what is n
 
 from typing import NamedTuple
 
-from gyrostat_rules.certify import name_of, unfit
+from gyrostat_rules.certify import name_of, newest_first, unfit
 from gyrostat_rules.inputs import CheckpointSeen, Fit
 from gyrostat_rules.jump import abandoned
 from gyrostat_rules.state import Incident, State
@@ -17,15 +17,16 @@ HOPEFUL = 4  # newer than the newest certified: of a run that saves often only t
 class Keep(NamedTuple):
     """Names of checkpoints: those to keep, best first, so that what must go goes from the end; and all that are judged.
 
-    What is not judged yet is nobody's to let go.
+    What is not judged yet is nobody's to let go. ``sure``: so many of the first stay however full the disk is.
     """
 
     names: tuple[str, ...]
     judged: frozenset[str]
+    sure: int = 1
 
 
 def keep(state: State, certified: int) -> Keep:
-    """So many certified ones, and newer ones that may become it.
+    """Those that people have tagged, so many certified ones, and newer ones that may become it.
 
     While an incident is open all that is verified is kept: which is needed is not known yet.
     """
@@ -39,16 +40,17 @@ def keep(state: State, certified: int) -> Keep:
     judged = frozenset(name_of(s.path) for s in state.checkpoints.values() if not _gone(s))
     if not troubled:
         good, hopeful = good[:certified], hopeful[:HOPEFUL]
-    return Keep((*good, *hopeful) if certified else (), judged)
+    best = dict.fromkeys((*good[:1], *state.tags) if certified else state.tags)
+    return Keep(tuple(best | dict.fromkeys((*good, *hopeful) if certified else ())), judged, len(best) or 1)
 
 
 def _newest_first(state: State) -> list[CheckpointSeen]:
     """Each checkpoint once, wherever it lies; without those that are ill, or of a stretch that was left."""
     found: dict[str, CheckpointSeen] = {}
-    for seen in state.checkpoints.values():
+    for seen in newest_first(state):
         if seen.fit == Fit.VERIFIED and not abandoned(state, seen.segment, seen.step):
             found.setdefault(name_of(seen.path), seen)
-    return sorted(found.values(), key=lambda seen: (seen.segment, seen.step, seen.saved_at), reverse=True)
+    return list(found.values())
 
 
 def _gone(seen: CheckpointSeen) -> bool:

@@ -27,6 +27,7 @@ def facts(state: State) -> dict[str, Any]:
         "jumps": to_plain(state.jumps),
         "segment": state.segment,
         "paused": state.settings.paused,
+        "tags": to_plain(state.tags),
     }
 
 
@@ -38,12 +39,14 @@ def restore(state: State, written: Mapping[str, Any]) -> str:
         incidents = from_plain(list[Incident], written["incidents"])
         deeds, closed = from_plain(list[Deed], written["deeds"]), from_plain(list[Deed], written["closed"])
         jumps = from_plain(list[Jump], written["jumps"])
+        tags = from_plain(dict[str, list[str]], written.get("tags", {}))
         number, count = int(written["next_directive"]), int(written["incident_count"])
         segment, paused = int(written["segment"]), bool(written.get("paused"))
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError, StopIteration) as error:
         state.settings.distrust = "this run has a history, but its ledger cannot be read"
         return f"the ledger cannot be read ({error}): observe only"
     state.incidents, state.deeds, state.closed, state.jumps = incidents, deeds, closed, jumps
+    state.tags = tags | state.tags
     state.next_directive = max(state.next_directive, number)
     state.incident_count, state.segment = max(state.incident_count, count), segment
     state.run = state.run or str(written.get("run", ""))

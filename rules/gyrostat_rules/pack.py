@@ -6,6 +6,7 @@ These are values; ``packfile`` reads them from YAML and reports every mistake, t
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from gyrostat_rules.causes import REQUEST
 from gyrostat_rules.lasting import Lasting
 
 
@@ -126,6 +127,10 @@ class Playbook(NamedTuple):
     cooldown: int = 15
 
 
+# What a person asks for takes the agent's own ways: through the trainer, else through the supervisor.
+REQUESTED = Playbook(REQUEST, (Rung("rollback"), Rung("restart")))
+
+
 class RulePack(NamedTuple):
     """A whole pack."""
 
@@ -135,4 +140,5 @@ class RulePack(NamedTuple):
 
     def playbook(self, incident: str) -> Playbook | None:
         """The playbook for a kind of incident."""
-        return next((p for p in self.playbooks if p.incident == incident), None)
+        known = REQUESTED if incident == REQUEST else None
+        return next((p for p in self.playbooks if p.incident == incident), known)

@@ -2,6 +2,7 @@
 
 from gyrostat.wire import KnobChange
 from gyrostat_rules.breakage import unsure
+from gyrostat_rules.causes import REQUEST
 from gyrostat_rules.experiment import harmful, inert
 from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad
 from gyrostat_rules.ladder import send_undo
@@ -76,13 +77,16 @@ def _afterwards(state: State, action: Action, change: KnobChange) -> KnobChange:
 
 
 def _let_go(state: State, moment: Moment, incident: Incident) -> None:
-    """Nobody acted, and it is over: the alerts are gone and stay gone. Or a person was asked and never came."""
+    """Nobody acted, and it is over: the alerts are gone and stay gone. Or a person was asked and never came.
+
+    What a person asked for is not over by waiting.
+    """
     asked = bool(incident.actions) and bool(incident.actions[-1].outcome)
     if incident.state == HELD and asked and moment.at > incident.held_until:
         move(moment, incident, STOPPED, f"nobody came: {incident.why}")
         return
     clean = state.examined() - incident.last_bad_step
-    if any(k in state.alerts for k in incident.alerts) or clean < QUIET_STEPS:
+    if incident.kind == REQUEST or any(k in state.alerts for k in incident.alerts) or clean < QUIET_STEPS:
         return
     _close(state, moment, incident, "")
     move(moment, incident, RESOLVED, f"over by itself: {clean} clean steps")

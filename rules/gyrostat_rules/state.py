@@ -165,6 +165,7 @@ class Incident:
     segment: int = 0
     life: str = ""
     first_kind: str = ""
+    wanted: str = ""  # the checkpoint that a person asked for
 
     @property
     def open(self) -> bool:
@@ -257,6 +258,7 @@ class State:
     released: str = ""
     release_orders: dict[str, str] = field(default_factory=dict)
     broken: dict[str, Broken] = field(default_factory=dict)
+    tags: dict[str, list[str]] = field(default_factory=dict)  # by a checkpoint's name: people's words for it
 
     def may_look(self, at: float) -> bool:
         """True while it cannot be known yet what there is to go back to: the newest, verified first, may be ill."""

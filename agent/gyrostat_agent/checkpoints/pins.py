@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from gyrostat_agent.checkpoints.reference import MANIFEST, CheckpointError, Stamp, find, opened, opened_folder, stamp
+from gyrostat_rules.keeping import Keep
 
 FOLDER = "gyrostat-pins"
 _DRAFT = ".draft"
@@ -60,12 +61,10 @@ class Pins:
         except CheckpointError as error:
             self.fault = "" if "missing" in str(error) or str(error) == "gone" else f"{name} cannot be pinned: {error}"
 
-    def let_go(self, keep: Iterable[str], judged: Iterable[str]) -> None:
-        """Drop the pins that are judged and not to be kept; where the disk is nearly full, all but the best too."""
-        wanted = list(keep)
-        if wanted and self._is_full():
-            wanted = wanted[:1]
-        for name in {os.path.basename(path) for path in self.find()} & set(judged) - set(wanted):
+    def let_go(self, keep: Keep) -> None:
+        """Drop the pins that are judged and not to be kept; of a disk that is nearly full all that can be spared."""
+        wanted = keep.names[: keep.sure] if self._is_full() else keep.names
+        for name in {os.path.basename(path) for path in self.find()} & keep.judged - set(wanted):
             self._remove(name)
 
     def _is_ours(self) -> bool:

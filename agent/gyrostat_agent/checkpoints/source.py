@@ -93,7 +93,7 @@ class CheckpointSource:
     def keep(self, keep: Keep) -> None:
         """Let go of the pins that are not needed."""
         if self._pinning:
-            self._pins.let_go(keep.names, keep.judged)
+            self._pins.let_go(keep)
 
     def recheck(self, path: str, digest: str) -> CheckpointSeen:
         """Is the checkpoint still the one with this digest, and all there? Reads the manifest and the files' sizes.

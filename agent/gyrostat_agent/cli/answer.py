@@ -11,6 +11,7 @@ from gyrostat.wire import RunDirectory
 from gyrostat_agent.journal import Journal, JournalError
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import Verb
+from gyrostat_rules.requests import NOT_DONE
 
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds; an agent that is well answers within a pass
 _ASKS = (Verb.APPROVE, Verb.DENY)
@@ -51,5 +52,5 @@ class Ear:
 
 
 def is_refusal(verb: str, answer: str) -> bool:
-    """True where the agent knows no action that waits for this word."""
-    return verb in _ASKS and answer.endswith("waits for a word")
+    """True where the agent knows no action that waits for this word, or could not do what was asked."""
+    return answer.startswith(NOT_DONE) or (verb in _ASKS and answer.endswith("waits for a word"))

@@ -18,6 +18,7 @@ COMMANDS = {
     "pause": ("word", "Do nothing until `resume`; go on observing."),
     "resume": ("word", "End a pause."),
     "trust": ("word", "End observe-only after a broken journal or a lost ledger."),
+    "checkpoints": ("checkpoints", "Which can be gone back to, and back to one: `checkpoints rollback`."),
     "replay": ("replay", "Feed a run's journal to the rules again; the entries must be the same."),
     "diagnose": ("diagnose", "Say what went wrong in the logs of any past run, and since when."),
     "series": ("diagnose", "Show how each name in a log was read."),

@@ -27,7 +27,7 @@ def approve(action: str, run_dir: str) -> None:
     gyrostat approve i0001.2
     gyrostat approve i0001.2 /var/tmp/my-run
     """
-    _say(run_dir, Verb.APPROVE, {"action": action})
+    say(run_dir, Verb.APPROVE, {"action": action})
 
 
 @click.command()
@@ -39,7 +39,7 @@ def deny(action: str, run_dir: str) -> None:
     \b
     gyrostat deny i0001.2 /var/tmp/my-run
     """
-    _say(run_dir, Verb.DENY, {"action": action})
+    say(run_dir, Verb.DENY, {"action": action})
 
 
 @click.command()
@@ -50,7 +50,7 @@ def pause(run_dir: str) -> None:
     \b
     gyrostat pause /var/tmp/my-run
     """
-    _say(run_dir, Verb.PAUSE, {})
+    say(run_dir, Verb.PAUSE, {})
 
 
 @click.command()
@@ -61,7 +61,7 @@ def resume(run_dir: str) -> None:
     \b
     gyrostat resume /var/tmp/my-run
     """
-    _say(run_dir, Verb.RESUME, {})
+    say(run_dir, Verb.RESUME, {})
 
 
 @click.command()
@@ -73,10 +73,10 @@ def trust(run_dir: str, reason: str) -> None:
     \b
     gyrostat trust /var/tmp/my-run --reason "restored from last night's copy, checked by hand"
     """
-    _say(run_dir, Verb.TRUST, {"reason": reason})
+    say(run_dir, Verb.TRUST, {"reason": reason})
 
 
-def _say(path: str, verb: str, arguments: dict[str, str]) -> None:
+def say(path: str, verb: str, arguments: dict[str, str]) -> None:
     """Give it, and print what the agent answers; raises SetupError where it cannot be given, or is refused."""
     run = existing(path)
     words = {**arguments, "by": _who()}

@@ -9,7 +9,7 @@ from gyrostat.wire import RightsError, RunDirectory
 from gyrostat.wire.rights import check_folder, read_trusted
 from gyrostat_rules.inputs import Command, Verb
 
-_ALLOWED = (Verb.APPROVE, Verb.DENY, Verb.PAUSE, Verb.RESUME, Verb.TRUST)
+_ALLOWED = (Verb.APPROVE, Verb.DENY, Verb.PAUSE, Verb.RESUME, Verb.TRUST, Verb.ROLLBACK, Verb.TAG)
 _LIMIT = 64 << 10
 
 

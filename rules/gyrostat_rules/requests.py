@@ -1,0 +1,113 @@
+"""Requests: what a person asks of checkpoints by name: go back to one, give one a tag.
+
+A request opens an incident of its own kind, with the agent's own two ways of going back as its ladder, so that what is
+sent, answered and proved is written down as ever. It goes to certified checkpoints alone: a person may choose among
+them, and be wrong about the others.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gyrostat_rules.causes import REQUEST
+from gyrostat_rules.certify import name_of, newest_first, unfit
+from gyrostat_rules.incidents import OPEN, move
+from gyrostat_rules.inputs import CheckpointSeen
+from gyrostat_rules.moment import Moment
+from gyrostat_rules.pack import REQUESTED
+from gyrostat_rules.remedies import REMEDIES
+from gyrostat_rules.state import Incident, State
+
+LAST_STABLE, STABLE = "last-stable", "stable"
+NOT_DONE = "not done: "
+_MOST_TAGS, _LONGEST_TAG = 100, 64
+
+
+def target(state: State, wanted: str) -> tuple[CheckpointSeen | None, list[str]]:
+    """The checkpoint that is meant by ``last-stable``, a step or a tag, and a sentence for each that was passed by.
+
+    The last stable one is the newest that somebody has tagged ``stable``; where nobody has, the newest certified.
+    """
+    meant = [seen for seen in newest_first(state) if _is_meant(state, wanted, seen)]
+    said: list[str] = []
+    for seen in meant:
+        if reason := unfit(state, _request(state, "", seen), seen):
+            said.append(f"step {seen.step} not: {reason}")
+        else:
+            return seen, [f"step {seen.step} chosen: {seen.fit}", *said]
+    return None, said or [f"no checkpoint is known by {wanted!r}"]
+
+
+def why_not(state: State, seen: CheckpointSeen, *, certified_only: bool = False) -> str:
+    """Why nobody can go back to this checkpoint now, or ''. ``certified_only``: whoever would have to do it."""
+    incident = _request(state, f"i{state.incident_count + 1:04d}", seen)
+    if (reason := unfit(state, incident, seen)) or certified_only:
+        return reason
+    reasons = [REMEDIES[rung.remedy].fit(state, incident, rung) for rung in REQUESTED.rungs]
+    return "; ".join(reasons) if all(reasons) else ""
+
+
+def go_back(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
+    """Open the request's incident; its first action is planned in this very moment. Says why not where it cannot be."""
+    wanted, by = str(arguments.get("to", "")), str(arguments.get("by", "somebody"))
+    seen, said = target(state, wanted)
+    if seen is None:
+        return f"{NOT_DONE}{'; '.join(said[:4])}"
+    if (other := next((i for i in state.incidents if i.kind == REQUEST and i.open), None)) is not None:
+        return f"{NOT_DONE}{other.id} is under way already: {other.why}"
+    if reason := why_not(state, seen):
+        return f"{NOT_DONE}{reason}"
+    incident = _request(state, f"i{state.incident_count + 1:04d}", seen)
+    state.incident_count += 1
+    state.incidents = [*state.incidents, incident]
+    incident.fired_at = moment.at
+    why = f"{by} asked to go back to step {seen.step} ({wanted})"
+    move(moment, incident, OPEN, why)
+    return f"{incident.id}: {why}"
+
+
+def tag(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
+    """Give the newest verified checkpoint of a step a tag, or take it away; what has one is kept from rotation."""
+    word, step, by = (str(arguments.get(key, "")) for key in ("tag", "step", "by"))
+    if not word.isprintable() or not 0 < len(word) <= _LONGEST_TAG or word.isdecimal() or word == LAST_STABLE:
+        return f"{NOT_DONE}{word[:80]!r} is no tag: write letters, not a number, at most {_LONGEST_TAG}"
+    if arguments.get("off"):
+        names = [name for name, tags in state.tags.items() if word in tags and _step_of(state, name) == step]
+        return _untag(state, names, word, by) if names else f"{NOT_DONE}no checkpoint of step {step} is tagged {word}"
+    seen = next((s for s in newest_first(state) if str(s.step) == step and s.fit == "verified"), None)
+    if seen is None:
+        return f"{NOT_DONE}no verified checkpoint of step {step} is known"
+    if len(state.tags) >= _MOST_TAGS and name_of(seen.path) not in state.tags:
+        return f"{NOT_DONE}{_MOST_TAGS} checkpoints are tagged: take a tag away first"
+    tags = state.tags.setdefault(name_of(seen.path), [])
+    if word not in tags:
+        tags.append(word)
+    return f"{by or 'somebody'} tagged step {step} {word}: it is kept from rotation"
+
+
+def _untag(state: State, names: list[str], word: str, by: str) -> str:
+    for name in names:
+        state.tags[name].remove(word)
+        if not state.tags[name]:
+            del state.tags[name]
+    return f"{by or 'somebody'} took the tag {word} away"
+
+
+def _is_meant(state: State, wanted: str, seen: CheckpointSeen) -> bool:
+    if wanted == LAST_STABLE:
+        stable = any(STABLE in tags for tags in state.tags.values())
+        return not stable or STABLE in state.tags.get(name_of(seen.path), ())
+    return str(seen.step) == wanted or wanted in state.tags.get(name_of(seen.path), ())
+
+
+def _step_of(state: State, name: str) -> str:
+    return next((str(seen.step) for seen in state.checkpoints.values() if name_of(seen.path) == name), "")
+
+
+def _request(state: State, name: str, seen: CheckpointSeen) -> Incident:
+    """Nothing is bad after the checkpoint that is wanted: what follows it must only stay well."""
+    step = state.step + 1
+    trainer = state.trainer()
+    return Incident(
+        name, REQUEST, "", step, state.step, 0.0, [], seen.step, segment=state.segment,
+        life=trainer.incarnation if trainer else "", first_kind=REQUEST, wanted=seen.path,
+    )  # fmt: skip
