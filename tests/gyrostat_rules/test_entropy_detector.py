@@ -1,6 +1,7 @@
 """Entropy: what each look says of healthy and of failing runs, how early, and from which step on."""
 
 import math
+from itertools import accumulate
 from statistics import median
 
 import pytest
@@ -163,17 +164,63 @@ def test_back_where_it_came_from_is_no_explosion() -> None:
     assert look(Rows().column("entropy", [0.9] * 5 + [0.25] * 25 + [1.6] * 12), "explosion")
 
 
-def test_the_forecast_gives_an_interval() -> None:
-    """Of a steady fall with its noise, the step at which the floor is crossed lies within what was foretold."""
-    fall = [0.97**i * (1.0 + 0.05 * (i % 3 - 1)) for i in range(80)]
-    rows, found, place = Rows(), list[Reading](), 0
-    while not found:
-        found, place = rows.tell(entropy=fall[place]).read(entropy, Entropy("forecast")), place + 1
-    evidence, at = found[0].evidence, rows.process.last_step
-    assert evidence["soonest"] < evidence["steps"] < evidence["latest"] < 40
-    while not look(rows, "level", needed=1):
-        rows.tell(entropy=fall[rows.process.last_step])
-    assert evidence["soonest"] <= rows.process.last_step - at <= math.ceil(evidence["latest"])  # steps are whole
+def foretold(values: list[float], every: int = 1) -> tuple[int, Reading]:
+    """The step of the first forecast of a run that tells every so many steps, and what it says."""
+    rows = Rows()
+    for value in values:
+        rows.process.last_step += every - 1 if rows.process.last_step > 0 else 0
+        if found := rows.tell(entropy=value).read(entropy, Entropy("forecast")):
+            return rows.process.last_step, found[0]
+    raise AssertionError("no forecast was told")
+
+
+def crossing(values: list[float], floor: float) -> int:
+    """The first step at which the running mean is under the floor."""
+    means = accumulate(values, lambda mean, value: 0.8 * mean + 0.2 * value)
+    return next(step for step, mean in enumerate(means, 1) if mean < floor)
+
+
+@pytest.mark.parametrize(
+    "fall",
+    [
+        pytest.param([0.97**i * (1.0 + 0.05 * (i % 3 - 1)) for i in range(80)], id="shaken, from the first step on"),
+        pytest.param([1.0] * 30 + [0.97**i for i in range(80)], id="by a share"),
+        pytest.param([0.6] * 30 + [0.6 - 0.012 * i for i in range(48)], id="in a line"),
+        pytest.param([0.6] * 30 + [0.6 - 0.0005 * i * i for i in range(34)], id="faster and faster"),
+        pytest.param([0.6] * 30 + [0.6 / (1.0 + 0.02 * i) ** 1.5 for i in range(60)], id="slower and slower"),
+    ],
+)
+def test_the_forecast_gives_an_interval(fall: list[float]) -> None:
+    """However a fall bends, the step at which the floor is crossed lies within what was foretold, in whole steps."""
+    at, reading = foretold(fall)
+    soonest, likely, latest = told = [reading.evidence[name] for name in ("soonest", "steps", "latest")]
+    assert told == [int(steps) for steps in told]
+    assert 1 <= soonest <= likely <= latest < 40
+    assert soonest <= crossing(fall, reading.evidence["floor"]) - at <= latest
+    assert f"in {soonest} to {latest} steps" in reading.why
+
+
+def test_the_forecast_is_of_the_newest_pace() -> None:
+    """A fall that has just begun to speed: its pace over twenty rows would promise more time than there is."""
+    _, reading = foretold([0.6] * 30 + [0.6 - 0.0005 * i * i for i in range(34)])
+    mean = reading.evidence["entropy_mean"]
+    assert reading.evidence["straight"] < 0.8 * 20 * math.log(mean / 0.3) / math.log(0.6 / mean)
+
+
+def test_a_run_that_tells_every_fifth_step_is_foretold_steps() -> None:
+    """The interval is in steps of the run, not in rows that happen to be told."""
+    fall = [1.0] * 30 + [0.97**i for i in range(80)]
+    (at, each), (late, fifth) = foretold(fall), foretold(fall, every=5)
+    assert late == 5 * (at - 1) + 1
+    assert fifth.evidence["straight"] == pytest.approx(5 * each.evidence["straight"])
+    assert fifth.evidence["latest"] > 4 * each.evidence["latest"]
+
+
+def test_a_fall_that_has_come_to_rest_is_not_foretold() -> None:
+    """What no longer falls has no pace: no steps can be told of it, however steep it was."""
+    rows = Rows().column("entropy", [0.6] * 30 + [0.6 - 0.012 * i for i in range(24)])
+    assert look(rows, "forecast")
+    assert not look(rows.column("entropy", [0.42] * 3), "forecast")
 
 
 @pytest.mark.parametrize(

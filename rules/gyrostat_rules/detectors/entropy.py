@@ -6,7 +6,7 @@ smaller of a fixed one and half of what the run began with. ``level`` and ``expl
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from statistics import fmean, linear_regression, median
 from typing import Annotated, Any, Literal, NamedTuple
@@ -24,8 +24,12 @@ _LOOKED_AT = 64  # newest values; the mean has forgotten what lies before
 _LEAST = 10  # rows without which nothing is said, but of an entropy that is next to nothing
 _START = (5, 25)  # places of the values that the run is measured by: its first ones are still of the base model
 _STILL, _STEEP = 0.95, 3.0  # of the mean three steps ago; most that a run may fall at first and come back
-_FORECAST = (12, 20)  # fewest and most steps that a slope rests on
-_INDEPENDENT = 3.0  # such a mean leaves a ninth of its values independent: the slope's error is thrice the plain one
+_FORECAST = (12, 20)  # fewest and most rows by which a fall is called one
+_NOW = 6  # newest rows, whose pace is projected: over twenty the mean still tells of the time before the fall
+_REST = 0.1  # of the pace over twenty: a fall that has come to rest, whose steps to the floor are without end
+# Steps that falls took, over those at their pace: tenth, half and nine tenths of the falls of the split `calibrate`,
+# by benchmarks/detection/calibrate_forecast.py. What bends a fall, or shakes it, is in them and in no other term.
+TOOK = (0.79, 1.04, 1.48)
 
 
 class Entropy(NamedTuple):
@@ -34,7 +38,10 @@ class Entropy(NamedTuple):
     level: below the floor, which is ``floor`` nats or ``relative`` times the start, the smaller;
     act: below ``share`` of the floor; below ``spent`` of it where the trainer's own control is at its limit; and below
     all of it where it is off, when twice is often enough, and the floor is of the very first values if that is higher;
-    forecast: falling by ``fall`` a step (of its logarithm) and the floor less than ``within`` steps away;
+    forecast: falling by ``fall`` a step (of its logarithm) and the floor less than ``within`` steps away. The pace of
+    the newest rows is projected to the floor, and the interval is those steps times the tenth and the nine tenths of
+    what falls took in a calibration, in whole steps. It holds 80 % of the first forecasts of falls that go on to the
+    floor; whether one will, it doesn't say, and a healthy one need not;
     explosion: above ``times`` the start and the first values. And of single values, without the mean:
     rate: below ``lost`` of the highest within ``span`` steps, while the reward is not told or has not risen;
     collapse: below ``sudden`` of the ten steps' median before, twice running; or below ``nothing`` nats, thrice; or
@@ -192,24 +199,23 @@ def _forecast(params: Entropy, track: _Track, state: State, told: Told) -> _Foun
     now = means[-1]
     if len(means) < _FORECAST[0] or min(means) <= 0 or not track.floor < now < 0.7 * track.start:
         return None
-    slope, error = _slope([math.log(mean) for mean in means])
-    way = math.log(now / track.floor)
-    if slope >= -params.fall or way / -slope >= params.within:
+    logs = [math.log(mean) for mean in means]
+    fall, way = -_slope(range(len(logs)), logs), math.log(now / track.floor)
+    if fall <= params.fall or way / fall >= params.within:
         return None
-    soonest, latest = way / (2 * error - slope), way / (-slope - 2 * error) if -slope > 2 * error else None
-    span = f"{soonest:.0f} to {latest:.0f}" if latest else f"{soonest:.0f} or more"
-    why = f"entropy {now:.3g} nats falls by {-slope:.1%} a step: below the floor of {track.floor:.3g} in {span} steps"
-    evidence = {"slope": slope, "slope_error": error, "steps": way / -slope, "soonest": soonest, "latest": latest}
-    return _Found(way / -slope, _began(track, len(track.means) - 1, -1), why, evidence)
+    pace = -_slope(track.steps[-_NOW:], logs[-_NOW:])
+    if pace <= _REST * fall:
+        return None
+    straight = way / pace
+    soonest, likely, latest = (max(1, round(share * straight)) for share in TOOK)
+    why = f"entropy {now:.3g} nats falls by {pace:.1%} a step: if it goes on, it is below the floor of"
+    why += f" {track.floor:.3g} in {soonest} to {latest} steps"
+    evidence = {"pace": pace, "straight": straight, "steps": likely, "soonest": soonest, "latest": latest}
+    return _Found(float(likely), _began(track, len(track.means) - 1, -1), why, evidence)
 
 
-def _slope(values: list[float]) -> tuple[float, float]:
-    """Slope a step and its standard error, of values that are a running mean."""
-    places = range(len(values))
-    slope, base = linear_regression(places, values)
-    rest = sum((v - base - slope * x) ** 2 for x, v in enumerate(values)) / (len(values) - 2)
-    spread = sum((x - fmean(places)) ** 2 for x in places)
-    return slope, _INDEPENDENT * math.sqrt(rest / spread)
+def _slope(places: Sequence[float], values: Sequence[float]) -> float:
+    return float(linear_regression(places, values).slope)
 
 
 def _collapse(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
