@@ -10,6 +10,7 @@ from rich.table import Table
 
 from gyrostat.wire.fields import clean
 from gyrostat_agent.checkpoints.pins import FOLDER
+from gyrostat_agent.cli.checkpointarchive import archive, archives, restore
 from gyrostat_agent.cli.options import as_json, watched_run_dir
 from gyrostat_agent.cli.word import say
 from gyrostat_agent.demo.terminal import open_console
@@ -32,7 +33,12 @@ def checkpoints() -> None:
     \b
     gyrostat checkpoints list /var/tmp/my-run
     gyrostat checkpoints rollback --to last-stable /var/tmp/my-run
+    gyrostat checkpoints archive checkpoints/step-00000400 --to s3://bucket/my-run
     """
+
+
+for command in (archive, restore, archives):
+    checkpoints.add_command(command)
 
 
 @checkpoints.command("list")
@@ -114,7 +120,7 @@ def rollback(ctx: click.Context, to: str, yes: bool, run_dir: str) -> None:
     """Go back to a certified checkpoint of the run in RUN_DIR, as the agent would: shown first, then asked.
 
     In any mode, through the trainer's own rollback, or by a restart where that is gone. `last-stable` is the newest
-    that is tagged stable, or the newest certified where none is. Exit status 2 where it cannot be done, with the reason.
+    that is tagged stable, or the newest certified where none is. Exit status 2 where it cannot be done, and why.
 
     \b
     gyrostat checkpoints rollback --to last-stable /var/tmp/my-run
