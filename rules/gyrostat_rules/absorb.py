@@ -12,7 +12,7 @@ from typing import Any
 from gyrostat.wire import Hello, Record
 from gyrostat_rules import bystander, experts, faultlog
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.inputs import Answer, CheckpointSeen, Delivery, Died, Ended, FaultLine, Item, SourceState
+from gyrostat_rules.inputs import UNTOLD, Answer, CheckpointSeen, Delivery, Died, Ended, FaultLine, Item, SourceState
 from gyrostat_rules.jump import forget_alerts, jumped, rewind
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import answered, delivered, replaced
@@ -204,6 +204,9 @@ def _take_died(state: State, moment: Moment, news: Died) -> None:
 
 def _take_checkpoint(state: State, moment: Moment, seen: CheckpointSeen) -> None:
     known = state.checkpoints.get(seen.path)
+    if seen.segment == UNTOLD:
+        same = known is not None and known.digest == seen.digest
+        seen = seen._replace(segment=known.segment if known is not None and same else state.segment)
     if known == seen:
         return
     state.checkpoints[seen.path] = seen

@@ -42,11 +42,15 @@ class Fit:
     GONE = "gone"
 
 
+UNTOLD = -1  # the segment of a checkpoint whose layout does not know of segments
+
+
 class CheckpointSeen(NamedTuple):
     """A checkpoint as the sidecar found it.
 
     ``fit`` is verified (complete, digest matches, every number finite), attested (complete, digest, not
-    readable without unpickling) or unfit, with ``why``. ``saved_at`` is Unix seconds.
+    readable without unpickling) or unfit, with ``why``. ``saved_at`` is Unix seconds. ``segment`` is UNTOLD where the
+    layout says nothing of it: the one that the run is in when it is first seen.
     """
 
     path: str

@@ -3,7 +3,7 @@
 from run_story import Story, healthy_run
 
 from gyrostat_rules.certify import CLEAN_STEPS
-from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.inputs import UNTOLD, CheckpointSeen, Fit
 from gyrostat_rules.keeping import HOPEFUL, keep
 
 
@@ -91,3 +91,18 @@ def test_a_pin_is_the_checkpoint_that_it_keeps() -> None:
         story.step(step)
     story.applied(22)
     assert story.action.arguments["step"] == 10
+
+
+def test_a_checkpoint_that_knows_no_segments_is_of_the_one_it_was_saved_in() -> None:
+    """What a foreign trainer saves after a rollback is of the new stretch; what it saved before is of the old one."""
+    story = healthy_run()
+    old = CheckpointSeen("/ck/checkpoint-20", 20, UNTOLD, "d1", Fit.VERIFIED, "", 120.0)
+    story.batch(old)
+    story.applied(21)
+    story.ack(step=16)
+    for step in range(16, 26):
+        story.step(step)
+    story.batch(old)
+    story.batch(CheckpointSeen("/ck/checkpoint-25", 25, UNTOLD, "d2", Fit.VERIFIED, "", 125.0))
+    found = {seen.step: seen.segment for seen in story.engine.state.checkpoints.values()}
+    assert (found[20], found[25]) == (story.segment - 1, story.segment)

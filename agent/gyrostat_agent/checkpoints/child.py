@@ -19,7 +19,7 @@ _FIRST_TO_KILL = "1000"
 def main(arguments: list[str]) -> int:
     """Verify what is asked for; exit status 0, or 2 where a line is not a path."""
     _give_way()
-    from gyrostat_agent.checkpoints.verify import verify  # after OMP_NUM_THREADS is set: numpy reads it once
+    from gyrostat_agent.checkpoints.layouts.examine import examine  # OMP_NUM_THREADS is set: numpy reads it once
 
     idle = float(arguments[0]) if arguments else None
     with open(0, "rb", buffering=0, closefd=False) as asked, open(1, "wb", buffering=0, closefd=False) as told:
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
                 print(f"not a path as a JSON string: {line[:80]!r}", file=sys.stderr)
                 return 2
             try:
-                told.write(json.dumps(verify(path)._asdict(), allow_nan=False).encode() + b"\n")
+                told.write(json.dumps(examine(path)._asdict(), allow_nan=False).encode() + b"\n")
             except BrokenPipeError:
                 return 0  # nobody listens any more
     return 0

@@ -10,11 +10,14 @@ trainer verifies what it loads.
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from gyrostat_agent.checkpoints import foreign
+from gyrostat_agent.checkpoints.layouts.folder import Listed
 from gyrostat_agent.checkpoints.pins import Pins
 from gyrostat_agent.checkpoints.reference import (
+    MANIFEST,
     CheckpointError,
     Limits,
     Manifest,
@@ -43,6 +46,7 @@ class Known(NamedTuple):
     stamp: Stamp
     verdict: CheckpointSeen | None = None
     manifest: Manifest | None = None  # kept, so that a recheck need not read it while its stamp is the same
+    files: Mapping[str, Listed] | None = None  # of a foreign one, as they were when it was found
 
 
 class CheckpointSource:
@@ -104,6 +108,8 @@ class CheckpointSource:
         path = os.path.abspath(path)
         known = self._known.get(path)
         verdict = known.verdict if known else None
+        if known and verdict and known.files is not None:
+            return _foreign(path, digest, known.files, verdict)
         try:
             with opened_folder(path) as folder:
                 manifest = _untouched(path, known) or read_manifest(folder, _LIMITS)
@@ -123,7 +129,7 @@ class CheckpointSource:
 
     def _look(self) -> list[CheckpointSeen]:
         try:
-            found = find(self._root)
+            found = foreign.find(self._root) | find(self._root)
         except OSError as error:
             self.fault = f"{self._root} cannot be listed: {error.strerror}"
             return []
@@ -151,7 +157,8 @@ class CheckpointSource:
             return [past._replace(path=path)]
         if self._pinning and os.path.dirname(path) == self._root:
             self._pin(path)
-        self._known[path] = Known(stamp)
+        theirs = None if os.path.lexists(os.path.join(path, MANIFEST)) else foreign.files(path)
+        self._known[path] = Known(stamp, files=theirs)
         self._asked[path] += 1
         self._verifier.start(path)
         verdict = known.verdict if known else None
@@ -182,6 +189,17 @@ class CheckpointSource:
         manifest = None if verdict.fit == Fit.UNFIT else _manifest(path, verdict.digest)
         self._known[path] = self._known[path]._replace(verdict=verdict, manifest=manifest)
         return True
+
+
+def _foreign(path: str, digest: str, before: Mapping[str, Listed], verdict: CheckpointSeen) -> CheckpointSeen:
+    """A foreign one is what was verified while no file of it has another size or time."""
+    if verdict.digest != digest:
+        return _spoiled(verdict, f"changed after it was verified: its digest is {verdict.digest}, not {digest}")
+    now = foreign.files(path)
+    if now != before:
+        names = sorted(name for name in {*before, *(now or {})} if before.get(name) != (now or {}).get(name))
+        return _spoiled(verdict, Fit.GONE if now is None else f"changed after it was verified: {', '.join(names[:3])}")
+    return verdict
 
 
 def _untouched(path: str, known: Known | None) -> Manifest | None:

@@ -38,9 +38,9 @@ class InlineVerifier:
 
     def start(self, path: str) -> None:
         """Verify the checkpoint at ``path`` before returning."""
-        from gyrostat_agent.checkpoints.verify import verify  # brings numpy, which the sidecar does without
+        from gyrostat_agent.checkpoints.layouts.examine import examine  # brings numpy, which the sidecar does without
 
-        self._done.append(verify(os.path.abspath(path)))
+        self._done.append(examine(os.path.abspath(path)))
 
     def results(self) -> list[CheckpointSeen]:
         """The verdicts since the last call."""

@@ -101,9 +101,9 @@ def verify(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
     \b
     gyrostat checkpoints verify checkpoints/step-00000400
     """
-    from gyrostat_agent.checkpoints.verify import verify as verdict_on  # brings numpy
+    from gyrostat_agent.checkpoints.layouts.examine import examine  # brings numpy
 
-    found = [verdict_on(os.path.abspath(path)) for path in paths]
+    found = [examine(os.path.abspath(path)) for path in paths]
     if as_json:
         click.echo(json.dumps([seen._asdict() for seen in found], indent=1))
     for seen in () if as_json else found:

@@ -1,0 +1,31 @@
+"""Foreign: checkpoints of other trainers as the loop sees them: found by name and mark, told from later ones by stat.
+
+What is in them is read in the child alone. They bear no digest of their own, so that what was verified is known again
+by the sizes and times of all its files; a trainer writes them anew in place, and says nothing of its segments.
+"""
+
+from collections.abc import Mapping
+
+from gyrostat_agent.checkpoints.layouts import LAYOUTS, of
+from gyrostat_agent.checkpoints.layouts import reference as own
+from gyrostat_agent.checkpoints.layouts.folder import Listed, listing
+from gyrostat_agent.checkpoints.reference import CheckpointError, Stamp, opened_folder
+
+
+def find(root: str) -> dict[str, Stamp]:
+    """The finished ones under ``root``, by path; raises OSError where it cannot be listed."""
+    found: dict[str, Stamp] = {}
+    for layout in LAYOUTS:
+        if layout.name != own.name:
+            theirs = layout.find(root)
+            found.update({path: stamp for path, stamp in theirs.items() if path not in found and of(path) is layout})
+    return found
+
+
+def files(path: str) -> Mapping[str, Listed] | None:
+    """Sizes and times of the files of the one at ``path``; None where it cannot be listed."""
+    try:
+        with opened_folder(path) as folder:
+            return listing(folder)
+    except (CheckpointError, OSError):
+        return None
