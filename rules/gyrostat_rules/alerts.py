@@ -1,28 +1,47 @@
 """Alerts: inactive, pending, firing, resolved; and which of them are muted by another (inhibition)."""
 
+from collections.abc import Sequence
+
 from gyrostat_rules.breakage import breaks, reads
 from gyrostat_rules.detectors import DETECTORS, Reading
 from gyrostat_rules.detectors.looks import told
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.pack import Rule
+from gyrostat_rules.pack import Rule, RulePack
 from gyrostat_rules.phases import is_in
 from gyrostat_rules.state import Alert, State
+
+_MOST_AWAKE = 1024  # kinds of moment; a run has a handful
+_AWAKE: dict[tuple[frozenset[str], bool, bool], tuple[RulePack, Sequence[Rule]]] = {}  # a memo: no word of the state
 
 PENDING, FIRING, RESOLVED = "pending", "firing", "resolved"
 
 
 def detect(state: State, moment: Moment) -> None:
     """Run every rule's detector; a step that is not complete is only looked at for what cannot wait."""
-    heard = told(state, moment)
-    for rule in moment.pack.rules:
-        detector = DETECTORS[rule.detector]
-        if (detector.by_time and moment.records) or not (moment.closed or detector.by_record):
-            continue
-        if detector.by_record and not moment.records and not detector.in_silence:
-            continue
-        if detector.series is None or not heard.isdisjoint(detector.series(rule.params)):
-            _read(rule, state, moment)
+    for rule in _awake(moment.pack, told(state, moment), bool(moment.records), moment.closed):
+        _read(rule, state, moment)
+
+
+def _awake(pack: RulePack, heard: frozenset[str], records: bool, closed: bool) -> Sequence[Rule]:
+    """The rules that could say anything of such a moment; the same for nearly every one, so they are remembered."""
+    key = heard, records, closed
+    known, rules = _AWAKE.get(key, (None, ()))
+    if known is not pack:
+        rules = tuple(rule for rule in pack.rules if _may_speak(rule, heard, records, closed))
+        if len(_AWAKE) >= _MOST_AWAKE:
+            _AWAKE.clear()
+        _AWAKE[key] = pack, rules
+    return rules
+
+
+def _may_speak(rule: Rule, heard: frozenset[str], records: bool, closed: bool) -> bool:
+    detector = DETECTORS[rule.detector]
+    if (detector.by_time and records) or not (closed or detector.by_record):
+        return False
+    if detector.by_record and not records and not detector.in_silence:
+        return False
+    return detector.series is None or not heard.isdisjoint(detector.series(rule.params))
 
 
 def _read(rule: Rule, state: State, moment: Moment) -> None:

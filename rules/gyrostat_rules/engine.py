@@ -45,11 +45,15 @@ _EACH_STEP = STAGES[: STAGES.index(orphaned)]
 
 
 class Engine:
-    """The deciding core. ``state`` may be read by anybody and is written by ``feed`` alone."""
+    """The deciding core. ``state`` may be read by anybody and is written by ``feed`` alone.
 
-    def __init__(self, state: State | None = None) -> None:
+    ``watch`` is shown every moment once its stages have run, for those who explain them; it must change nothing.
+    """
+
+    def __init__(self, state: State | None = None, watch: Callable[[State, Moment], None] | None = None) -> None:
         self.state = state or State()
         self.changed = False
+        self._watch = watch
 
     @classmethod
     def restore(cls, data: bytes) -> "Engine":
@@ -75,6 +79,8 @@ class Engine:
         last = Moment(given.at, self.state.turn, self._pack(), (), self.state.step, True, news.entries, memo=news.memo)
         for stage in STAGES if self.state.processes else _EACH_STEP:  # with nobody known there is nothing to decide
             stage(self.state, last)
+        if self._watch is not None:
+            self._watch(self.state, last)
         self.changed = news.changed or last.changed or not isinstance(given, Tick)
         if not self.changed:
             self.state.turn -= 1
@@ -98,6 +104,8 @@ class Engine:
         moment = Moment(news.at, news.turn, news.pack, records, step, complete, news.entries, memo=news.memo)
         for stage in _EACH_STEP:
             stage(self.state, moment)
+        if self._watch is not None:
+            self._watch(self.state, moment)
         news.changed = news.changed or moment.changed or complete
 
     def _pack(self) -> RulePack:

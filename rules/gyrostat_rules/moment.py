@@ -17,7 +17,7 @@ class Moment:
     ``closed`` is true where all ranks of the step have spoken or no longer will; a moment that is not closed
     carries records that tripped before the step was complete. ``readings`` and ``turned`` hand what the
     detectors found, and which alerts changed, from one stage to the next; ``memo`` is what they share of their work,
-    and is that of all moments of one input.
+    and is that of all moments of one input; ``looks`` are what they have cut out of this one's series.
     """
 
     at: float
@@ -31,6 +31,7 @@ class Moment:
     turned: list[tuple[str, Alert, str]] = field(default_factory=list)
     changed: bool = False
     memo: dict[Any, Any] = field(default_factory=dict)
+    looks: dict[Any, Any] = field(default_factory=dict)
 
     def write(self, kind: str, subject: str, state: str, text: str, step: int | None = None, **data: Any) -> None:
         """Add an entry; its id is the turn's and its place in it, so that a replay gives the same."""

@@ -12,7 +12,10 @@ from gyrostat_rules.pack import RulePack
 from gyrostat_rules.packfile import PackError, parse
 
 PARTS = list(yaml.safe_load_all(CORE))
-PLAIN = {"pack": "all", **{name: [one for part in PARTS for one in part[name]] for name in ("groups", "playbooks")}}
+PLAIN = {
+    "pack": "all",
+    **{name: [one for part in PARTS for one in part.get(name, ())] for name in ("groups", "playbooks")},
+}
 ANYTHING = st.recursive(
     st.none()
     | st.booleans()

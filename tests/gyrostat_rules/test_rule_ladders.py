@@ -41,22 +41,39 @@ def test_a_rule_without_a_playbook_is_still_a_mistake() -> None:
             PACK + BOOK, "incident 'stall' has its remedies in two places", "keep one playbook", id="a playbook too"
         ),
         pytest.param(
-            PACK + "      - {alert: B, detector: exit, severity: critical, incident: stall, remedies: [{remedy: page}]}\n",
-            "incident 'stall' has its remedies in two places", "keep one playbook", id="two rules",
+            PACK
+            + "      - {alert: B, detector: exit, severity: critical, incident: stall, remedies: [{remedy: page}]}\n",
+            "incident 'stall' has its remedies in two places",
+            "keep one playbook",
+            id="two rules",
         ),
         pytest.param(
             PACK.replace("severity: critical, incident: stall", "severity: warning"),
-            "'remedies' mend an incident, and this rule opens none", "add incident: KIND", id="nothing to mend",
+            "'remedies' mend an incident, and this rule opens none",
+            "add incident: KIND",
+            id="nothing to mend",
         ),
-        pytest.param(PACK.replace("{remedy: page, horizon: 5}", "{remedy: turn}"), "'turn' turns knobs, and here are none",
-                     "add knobs", id="a rung with a mistake"),
-        pytest.param(PACK.replace("remedy: page", "remedy: rollback"), "'rollback' cannot be undone",
-                     "add irreversible: true", id="one that cannot be undone"),
-        pytest.param(PACK.replace("{remedy: page, horizon: 5}", "{remedy: turn, knobs: [{name: a}]}"), "here it is by none",
-                     "add times: FACTOR", id="a knob without an aim"),
+        pytest.param(
+            PACK.replace("{remedy: page, horizon: 5}", "{remedy: turn}"),
+            "'turn' turns knobs, and here are none",
+            "add knobs",
+            id="a rung with a mistake",
+        ),
+        pytest.param(
+            PACK.replace("remedy: page", "remedy: rollback"),
+            "'rollback' cannot be undone",
+            "add irreversible: true",
+            id="one that cannot be undone",
+        ),
+        pytest.param(
+            PACK.replace("{remedy: page, horizon: 5}", "{remedy: turn, knobs: [{name: a}]}"),
+            "here it is by none",
+            "add times: FACTOR",
+            id="a knob without an aim",
+        ),
         pytest.param(PACK.replace("horizon: 5", "horizn: 5"), "unknown key 'horizn'", "horizon", id="a wrong key"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_a_rules_ladder_is_told_with_its_fix(text: str, what: str, fix: str) -> None:
     """A rule's rungs are checked as those of a playbook are, and one incident has one ladder."""
     (mistake,) = mistakes(text)

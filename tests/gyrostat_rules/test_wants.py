@@ -15,14 +15,17 @@ from gyrostat_rules.detectors.balance import ExpertBalance
 from gyrostat_rules.detectors.drift import Drift
 from gyrostat_rules.detectors.drop import Drop
 from gyrostat_rules.detectors.entropy import Entropy
+from gyrostat_rules.detectors.grows import Grows
 from gyrostat_rules.detectors.knobdrift import KnobDrift
 from gyrostat_rules.detectors.level import Level
 from gyrostat_rules.detectors.nonfinite import NonFinite
+from gyrostat_rules.detectors.rise import Rise
 from gyrostat_rules.detectors.spike import Spike
 from gyrostat_rules.inputs import SourceWord
+from gyrostat_rules.needs import NEEDS
 from gyrostat_rules.pack import Rule
 from gyrostat_rules.packfile import parse
-from gyrostat_rules.wants import WANTS, Heard, Off, heard, is_early, off, words
+from gyrostat_rules.wants import Heard, Off, heard, is_early, off, words
 
 PAGE = (Path(__file__).parents[2] / "docs" / "series.md").read_text(encoding="utf-8")
 RULES = parse(CORE).rules
@@ -53,6 +56,8 @@ CASES = [
     Case("entropy", Entropy(series="nats"), "nats", "entropy", [*WAVES, *[0.01] * 20], "nats"),
     Case("knob_drift", KnobDrift(), "lr", "lr_scale", [*WAVES, 99.0, 99.0], f"learning_rate or lr or {TOLD}"),
     Case("knob_drift", KnobDrift(()), "kl_coef", "entropy", [1.0] * 9 + [2.0] * 3, TOLD),
+    Case("grows", Grows(("errors_total",)), "errors_total", "errors_per_second", [0.0] * 9 + [1.0], "errors_total"),
+    Case("rise", Rise(("step_time",)), "train/step_time", "eval/step_time", [1.0] * 30 + [9.0] * 5, "step_time"),
 ]  # fmt: skip
 
 
@@ -70,7 +75,7 @@ def told(case: Case, name: str) -> Rows:
 
 def test_every_detector_is_asked_what_it_wants() -> None:
     """A detector that is not named here would be silent without a word about it."""
-    assert set(WANTS) == set(DETECTORS)
+    assert set(NEEDS) == set(DETECTORS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.detector} of {c.name}")
@@ -127,6 +132,24 @@ def test_error_lines_come_from_a_log_that_is_read(name: str, word: str, read: bo
     story = Story().begin().steps(1, 30)
     story.source(word, name)
     assert ("FaultInLog" not in names(off(RULES, heard(story.engine.state)))) == read
+
+
+def test_rules_of_checkpoints_want_a_folder_or_a_word_of_them() -> None:
+    """A trainer that names no folder is told that nobody will see its checkpoints."""
+    story = Story().begin(checkpoint_root="").steps(1, 30)
+    assert {"CheckpointOverdue", "CheckpointIll"} <= names(off(RULES, heard(story.engine.state)))
+    story.step(31, checkpoint_seconds=3.0)
+    assert "CheckpointOverdue" not in names(off(RULES, heard(story.engine.state)))
+    assert not {"CheckpointIll"} & names(off(RULES, heard(story.checkpoint(30).engine.state)))
+
+
+def test_silent_servers_are_looked_for_where_there_are_two() -> None:
+    """One alone has nobody beside it, and the rule is off."""
+    story = Story().begin().steps(1, 30)
+    for rank in range(2):
+        assert "NodeSilent" in names(off(RULES, heard(story.engine.state)))
+        story.batch(Record("rollout", rank, f"r{rank}", 0, 1, 30, story.at, {"cache_use": 0.5}))
+    assert "NodeSilent" not in names(off(RULES, heard(story.engine.state)))
 
 
 def test_silence_is_heard_while_a_trainer_runs() -> None:

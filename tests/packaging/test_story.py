@@ -34,7 +34,20 @@ def test_every_command_is_in_the_readme(command: str) -> None:
     [
         "README.md",
         "CONTRIBUTING.md",
-        *(f"docs/{name}.md" for name in ("architecture", "trainer", "series", "scenarios", "logs", "backtest", "checkpoints")),
+        *(
+            f"docs/{name}.md"
+            for name in (
+                "architecture",
+                "trainer",
+                "series",
+                "scenarios",
+                "logs",
+                "backtest",
+                "checkpoints",
+                "rule_tests",
+                "archive",
+            )
+        ),
     ],
 )
 def test_what_a_page_links_to_is_there(page: str) -> None:

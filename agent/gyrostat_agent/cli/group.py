@@ -24,7 +24,8 @@ COMMANDS = {
     "series": ("diagnose", "Show how each name in a log was read."),
     "backtest": ("backtest", "Replay recorded cases through the rules, and score the rules."),
     "journal": ("journal", "Check the journal's hash chain: `journal verify`."),
-    "rules": ("rules", "Check a rule pack: every mistake at its line, all at once."),
+    "selftest": ("selftest", "Try every detector on simulated runs: with its fault, and quiet."),
+    "rules": ("rules", "Check, list, explain and test rule packs."),
 }
 _EPILOG = """Exit statuses: 0 well; 1 a fault was found or the run failed; 2 something given cannot be used; 3 another
 agent has the run; 4 what is on the disk does not add up. `run` leaves with its command's own."""

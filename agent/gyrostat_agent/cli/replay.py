@@ -11,6 +11,7 @@ from gyrostat_agent.journal import Journal, JournalError
 from gyrostat_agent.recovery import same
 from gyrostat_agent.rundir import existing
 from gyrostat_rules.engine import Engine
+from gyrostat_rules.packerrors import PackError
 
 
 @click.command()
@@ -38,4 +39,6 @@ def replay(run_dir: str, quiet: bool) -> None:
                 click.echo(line(entry))
     except JournalError as error:
         raise DistrustError(str(error)) from None
+    except PackError as error:
+        raise DistrustError(f"this version cannot read the journal's rules: {error}") from None
     click.echo(f"{turns} turns fed again, {entries} entries, all as in the journal", err=True)

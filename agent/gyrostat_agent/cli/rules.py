@@ -1,4 +1,4 @@
-"""``gyrostat rules``: a pack's mistakes, its rules in a table, and the schema that editors complete by."""
+"""``gyrostat rules``: a pack's mistakes, its rules in a table, their tests, and the schema that editors complete by."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,8 @@ import click
 from rich.table import Table
 
 from gyrostat_agent.cli.options import BUILTIN, as_json, builtin, read_pack
+from gyrostat_agent.cli.ruleexplain import rule_explain
+from gyrostat_agent.cli.rulestest import rules_test
 from gyrostat_agent.demo.terminal import open_console
 from gyrostat_agent.errors import EXIT_SETUP
 from gyrostat_rules.pack import Rule
@@ -17,7 +19,15 @@ from gyrostat_rules.wants import words
 
 @click.group()
 def rules() -> None:
-    """Look after rule packs: `check` finds their mistakes, `list` shows their rules, `schema` is for editors."""
+    """Look after rule packs.
+
+    `list` shows the rules, `explain` one of them, on a run of yours too; `check` finds a pack's mistakes, `test` runs
+    tests of its rules, `schema` is for editors.
+    """
+
+
+rules.add_command(rules_test)
+rules.add_command(rule_explain)
 
 
 @rules.command()

@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from gyrostat_rules.detectors.gauge import AT_LEAST, BELOW, Gauge
 from gyrostat_rules.detectors.looks import Look, Names, looks
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
@@ -37,6 +38,20 @@ def apart(params: Apart, state: State, moment: Moment) -> Iterator[Reading]:
             same = (up.role, up.rank, up.steps[-1]) == (down.role, down.rank, down.steps[-1])
             if same and down.series != up.series and 0 <= -_times(down, params.over) < params.left:
                 yield _reading(params, up, down)
+
+
+def apart_gauges(params: Apart, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a series: how many times the usual the rising are, and what is left of the falling."""
+    for look in looks(params.rising, state, moment, WINDOW):
+        yield Gauge(
+            look.labels, look.series, abs(_times(look, params.over)), params.gain, AT_LEAST,
+            f"the rising one, {look.values[-1]:.4g}; 1 within the range of those before", "times the usual before",
+        )  # fmt: skip
+    for look in looks(params.falling, state, moment, WINDOW):
+        yield Gauge(
+            look.labels, look.series, abs(_times(look, params.over)), params.left, BELOW,
+            f"the falling one, {look.values[-1]:.4g}; both at once are needed", "times the usual before",
+        )  # fmt: skip
 
 
 def _times(look: Look, over: int) -> float:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field
 
 from gyrostat_rules import experts
+from gyrostat_rules.detectors.gauge import ABOVE, BELOW, Gauge
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.profile import Told, is_fresh, reference, tellers
@@ -53,13 +54,31 @@ def expert_balance(params: ExpertBalance, state: State, moment: Moment) -> Itera
         if not is_fresh(told.windows.get(experts.RHO_EFF), told.process):
             continue
         for row in _rows(params, told):
-            recent = list(zip(row.rho.values[-params.of :], row.dead.values[-params.of :], strict=False))
-            if sum(row.is_bad(rho, dead) for rho, dead in recent) >= params.needed:
+            if _bad(params, row) >= params.needed:
                 yield _reading(row, told, moment)
 
 
-def _rows(params: ExpertBalance, told: Told) -> Iterator[_Row]:
-    """The rows that may be breached, with their limits."""
+def balance_gauges(params: ExpertBalance, state: State, moment: Moment) -> Iterator[Gauge]:
+    """Two gauges a layer and loop: its load, and its dead experts."""
+    for told in tellers(state):
+        if not is_fresh(told.windows.get(experts.RHO_EFF), told.process):
+            continue
+        for row in _rows(params, told, every=True):
+            place = _place(row, told.windows) if row.name else {}
+            labels = {**told.labels, **{k: str(v) for k, v in place.items()}}
+            said = f"{_bad(params, row)} of the last {params.of} were uneven, by either, {params.needed} are needed"
+            yield Gauge(labels, experts.RHO_EFF, row.rho.values[-1], row.rho_limit, BELOW, said)
+            yield Gauge(labels, experts.DEAD_SHARE, row.dead.values[-1], row.dead_limit, ABOVE, said)
+
+
+def _bad(params: ExpertBalance, row: _Row) -> int:
+    """How many of the newest values are breached."""
+    recent = zip(row.rho.values[-params.of :], row.dead.values[-params.of :], strict=False)
+    return sum(row.is_bad(rho, dead) for rho, dead in recent)
+
+
+def _rows(params: ExpertBalance, told: Told, every: bool = False) -> Iterator[_Row]:
+    """The rows that may be breached, with their limits; with ``every``, those that are well too."""
     windows, start = told.windows, experts.RHO_EFF + "/"
     names = [n[len(start) :] for n in windows if n.startswith(start)]
     for name in [n for n in names if n.replace("/", "", 1).isdecimal()] or [""]:  # not the pool, nor a trainer's own
@@ -67,7 +86,7 @@ def _rows(params: ExpertBalance, told: Told) -> Iterator[_Row]:
         dead = windows.get(f"{experts.DEAD_SHARE}/{name}" if name else experts.DEAD_SHARE)
         if dead is None or not (is_fresh(rho, told.process) and is_fresh(dead, told.process)):
             continue  # too few assignments of late, or a jump back has undone them
-        if _is_well(params, rho.values[-params.of :], dead.values[-params.of :]):
+        if not every and _is_well(params, rho.values[-params.of :], dead.values[-params.of :]):
             continue
         rho_limit, dead_limit = params.rho_below, params.dead_above
         if params.relative:

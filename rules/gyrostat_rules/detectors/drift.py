@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from gyrostat_rules.detectors.gauge import ABOVE, Gauge, waits
 from gyrostat_rules.detectors.looks import Direction, Look, Names, Usual, looks, usual
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
@@ -21,6 +22,7 @@ _WINSOR = 4.0  # spreads at which a value is cut: one outlier must not carry the
 _FORGET = 0.999  # a step; what of the sum is kept
 _LIKE = 0.8  # the most that values may be like those before them: a warm-up would else widen it without end
 _NOW = 5  # values whose median says whether it is still away
+_SIGNS = {"up": (1.0,), "down": (-1.0,), "both": (1.0, -1.0)}
 
 
 class Drift(NamedTuple):
@@ -51,17 +53,44 @@ def drift(params: Drift, state: State, moment: Moment) -> Iterator[Reading]:
     for look in looks(params.series, state, moment, params.window):
         if len(look.values) < params.reference + _NOW:
             continue
-        known = usual(look.values[: params.reference], log=params.log, floor=params.floor)
+        known = _known(params, look.values)
         if known is None:
             continue
-        known = known._replace(spread=known.spread * _stretch(known.distances(look.values[: params.reference])))
         now = known.distances(look.values[-_NOW:])
-        for sign in {"up": (1.0,), "down": (-1.0,), "both": (1.0, -1.0)}[params.direction]:
+        for sign in _SIGNS[params.direction]:
             if sign * median(now) <= params.delta:
                 continue  # the cheap way out, of most healthy steps
-            change = page_hinkley(known.distances(look.values[params.reference :]), params.delta, sign)
+            change = _change(params, known, look.values, sign)
             if change.rise > params.limit:
                 yield _reading(params, look, known, change, sign)
+
+
+def drift_gauges(params: Drift, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a series and direction: how far the sum has risen."""
+    for look in looks(params.series, state, moment, params.window):
+        known = _known(params, look.values) if len(look.values) >= params.reference + _NOW else None
+        if known is None:
+            yield waits(look, params.reference + _NOW)
+            continue
+        away = median(known.distances(look.values[-_NOW:]))
+        for sign in _SIGNS[params.direction]:
+            change = _change(params, known, look.values, sign)
+            said = f"usually {known.value:.4g} in steps {look.steps[0]} to {look.steps[params.reference - 1]}; now "
+            said += f"{sign * away:.3g} spreads away in that direction, and {params.delta:g} must be left behind"
+            way = "up" if sign > 0 else "down"
+            limit = params.limit if sign * away > params.delta else math.nan
+            yield Gauge(look.labels, look.series, change.rise, limit, ABOVE, said, f"Page-Hinkley sum, {way}")
+
+
+def _known(params: Drift, values: Sequence[float]) -> Usual | None:
+    known = usual(values[: params.reference], log=params.log, floor=params.floor)
+    if known is None:
+        return None
+    return known._replace(spread=known.spread * _stretch(known.distances(values[: params.reference])))
+
+
+def _change(params: Drift, known: Usual, values: Sequence[float], sign: float) -> Change:
+    return page_hinkley(known.distances(values[params.reference :]), params.delta, sign)
 
 
 def page_hinkley(away: Sequence[float], delta: float, sign: float = 1.0) -> Change:

@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from gyrostat_rules.detectors.gauge import BELOW, Gauge, waits
 from gyrostat_rules.detectors.looks import Look, Names, looks
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
@@ -32,10 +33,11 @@ class Drop(NamedTuple):
 
 
 class _Fall(NamedTuple):
-    """``place``: of the first low value; ``usual``: the median before it."""
+    """``place``: of the first low value; ``usual``: the median before it; ``limit``: what is still none."""
 
     place: int
     usual: float
+    limit: float
 
 
 def drop(params: Drop, state: State, moment: Moment) -> Iterator[Reading]:
@@ -46,9 +48,40 @@ def drop(params: Drop, state: State, moment: Moment) -> Iterator[Reading]:
             yield _reading(params, look, fall)
 
 
+def drop_gauges(params: Drop, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a series, of the mean of its newest values or the newest, the higher."""
+    few = min(params.few, params.window)
+    for look in looks(params.series, state, moment, WINDOW):
+        values = look.values
+        if len(values) < few + params.of:
+            yield waits(look, few + params.of)
+            continue
+        fall = _fall(params, values)
+        before = values[-params.of - params.window : -params.of]
+        usual, limit = (fall.usual, fall.limit) if fall else _limit(params, before)
+        said = f"before it was usually {usual:.4g}"
+        if usual < params.least:
+            said, limit = f"{said}, below {params.least:g}: nothing is there to be lost", math.nan
+        yield Gauge(look.labels, look.series, _now(params, values), limit, BELOW, said, _measure(params))
+
+
+def _measure(params: Drop) -> str:
+    return f"mean of the last {params.of}, or the last" if params.of > 1 else ""
+
+
+def _now(params: Drop, values: Sequence[float]) -> float:
+    return max(values[-1], sum(values[-params.of :]) / params.of)
+
+
+def _limit(params: Drop, before: Sequence[float]) -> tuple[float, float]:
+    """What was usual, and what is too far below that."""
+    known = median(before)
+    return known, min(params.ratio * known, known - params.clear * pstdev(before) / math.sqrt(params.of))
+
+
 def _fall(params: Drop, values: Sequence[float]) -> _Fall | None:
     """The oldest fall that goes on. A median that moves along would call a dead reward usual after a dozen steps."""
-    now = max(values[-1], sum(values[-params.of :]) / params.of)
+    now = _now(params, values)
     few = min(params.few, params.window)
     if len(values) < few + params.of or now >= params.ratio * max(values):
         return None  # the cheap way out, of nearly every healthy step
@@ -56,12 +89,10 @@ def _fall(params: Drop, values: Sequence[float]) -> _Fall | None:
     for start in range(few, len(means)):
         if means[start] >= params.ratio * max(values):
             continue
-        before = values[max(0, start - params.window) : start]
-        known = median(before)
-        limit = min(params.ratio * known, known - params.clear * pstdev(before) / math.sqrt(params.of))
+        known, limit = _limit(params, values[max(0, start - params.window) : start])
         if known >= params.least and now < limit and max(means[start:]) < limit:
             place = next(i for i in range(start, len(values)) if values[i] < limit)
-            return _Fall(place, known)
+            return _Fall(place, known, limit)
     return None
 
 

@@ -7,22 +7,18 @@ smaller of a fixed one and half of what the run began with. ``level`` and ``expl
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from statistics import fmean, linear_regression, median
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from gyrostat_rules.detectors.entropytrack import LEAST, Track, track_of
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.floorcontrol import OFF, SATURATED, control
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.profile import Told, is_fresh, named, newest, reference, tellers
 from gyrostat_rules.state import State, Window
 
-_SMOOTH = 0.8  # weight of what was, in the running mean
-_LOOKED_AT = 64  # newest values; the mean has forgotten what lies before
-_LEAST = 10  # rows without which nothing is said, but of an entropy that is next to nothing
-_START = (5, 25)  # places of the values that the run is measured by: its first ones are still of the base model
 _STILL, _STEEP = 0.95, 3.0  # of the mean three steps ago; most that a run may fall at first and come back
 _FORECAST = (12, 20)  # fewest and most rows by which a fall is called one
 _NOW = 6  # newest rows, whose pace is projected: over twenty the mean still tells of the time before the fall
@@ -66,21 +62,6 @@ class Entropy(NamedTuple):
     of: Annotated[int, Field(ge=1, le=64)] = 5
 
 
-class _Track(NamedTuple):
-    """The newest finite values, their running mean, what the run began with (NaN: not known), and the floor.
-
-    ``first``: median of the very first values. ``settled``: all the rows that the start is taken from have been told.
-    """
-
-    steps: list[int]
-    values: list[float]
-    means: list[float]
-    start: float
-    first: float
-    floor: float
-    settled: bool
-
-
 class _Found(NamedTuple):
     value: float
     onset: int
@@ -96,39 +77,23 @@ def entropy(params: Entropy, state: State, moment: Moment) -> Iterator[Reading]:
     """
     for told in tellers(state):
         window = named(told.windows, params.series)
-        track = _tracked(params, window, moment) if window and is_fresh(window, told.process) else None
+        track = tracked(params, window, moment) if window and is_fresh(window, told.process) else None
         if track is None:
             continue
         if found := _LOOKS[params.look](params, track, state, told):
             yield Reading(told.labels, found.value, found.onset, found.why, {**_shown(track, told), **found.evidence})
 
 
-def _tracked(params: Entropy, window: Window, moment: Moment) -> _Track | None:
+def tracked(params: Entropy, window: Window, moment: Moment) -> Track | None:
     """The track of a window, followed once an input for all rules of the same floor."""
     newest_row = len(window.steps), window.steps[-1], window.values[-1]
     key = "entropy", id(window), newest_row, params.floor, params.relative
     if key not in moment.memo:
-        moment.memo[key] = _track(params, window)
+        moment.memo[key] = track_of(window, params.floor, params.relative)
     return moment.memo[key]  # type: ignore[no-any-return]
 
 
-def _track(params: Entropy, window: Window) -> _Track | None:
-    steps, values = window.steps[-_LOOKED_AT:], window.values[-_LOOKED_AT:]
-    if not math.isfinite(sum(values)):
-        finite = [(step, value) for step, value in zip(steps, values, strict=True) if math.isfinite(value)]
-        steps, values = [step for step, _ in finite], [value for _, value in finite]
-    if not values:
-        return None
-    means = list(accumulate(values, lambda mean, value: _SMOOTH * mean + (1 - _SMOOTH) * value))
-    start = reference(window, *_START, least=1) if len(window.values) >= _LEAST else math.nan
-    first = reference(window, 0, _START[0], least=1)
-    # No floor where the start is not known yet: many a run begins below the fixed one.
-    floor = min(params.floor, params.relative * start) if math.isfinite(start) else math.nan
-    settled = len(window.values) >= _START[1]
-    return _Track(steps, values, means, start, first if math.isfinite(first) else start, floor, settled)
-
-
-def _shown(track: _Track, told: Told) -> dict[str, Any]:
+def _shown(track: Track, told: Told) -> dict[str, Any]:
     out = {"entropy": track.values[-1], "entropy_mean": track.means[-1]}
     if math.isfinite(track.start):
         out |= {"entropy_start": track.start, "floor": track.floor}
@@ -137,41 +102,50 @@ def _shown(track: _Track, told: Told) -> dict[str, Any]:
     return out
 
 
-def _level(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+def _level(params: Entropy, track: Track, state: State, told: Told) -> _Found | None:
     return _beyond(params, track, track.floor, -1, f"the floor of {track.floor:.3g}")
 
 
-def _act(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+def _act(params: Entropy, track: Track, state: State, told: Told) -> _Found | None:
     judged = control(state, told)
-    floor, share = track.floor, {OFF: 1.0, SATURATED: params.spent}.get(judged.word, params.share)
-    # At its limit, control was seen to hold runs that learnt on at 0.73 of their floor: that is no collapse yet.
-    if judged.word == OFF:
-        # Nothing slows a fall: one that is steep from the first step on would be taken for the run's own start.
-        floor = max(floor, min(params.floor, params.relative * track.first)) if _falls(track) else floor
-        params = params._replace(needed=min(params.needed, 2))
-    name = f"{'' if share == 1.0 else f'{share:.3g} of '}the floor of {floor:.3g}"
-    found = _beyond(params, track, share * floor, -1, name)
+    limit, needed, name = act_limit(params, track, judged.word)
+    found = _beyond(params._replace(needed=needed), track, limit, -1, name)
     if found is None:
         return None
     evidence = {**found.evidence, "control": judged.word}
     return found._replace(why=f"{found.why}; {judged.why}", evidence=evidence)
 
 
-def _falls(track: _Track) -> bool:
+def act_limit(params: Entropy, track: Track, word: str) -> tuple[float, int, str]:
+    """The limit, how often a mean must be below it, and its name."""
+    floor, share = track.floor, {OFF: 1.0, SATURATED: params.spent}.get(word, params.share)
+    # At its limit, control was seen to hold runs that learnt on at 0.73 of their floor: that is no collapse yet.
+    if word == OFF:
+        # Nothing slows a fall: one that is steep from the first step on would be taken for the run's own start.
+        floor = max(floor, min(params.floor, params.relative * track.first)) if _falls(track) else floor
+    needed = min(params.needed, 2) if word == OFF else params.needed
+    return share * floor, needed, f"{'' if share == 1.0 else f'{share:.3g} of '}the floor of {floor:.3g}"
+
+
+def _falls(track: Track) -> bool:
     """True where the mean is still going down: one that has come to rest is as low as this run is."""
     means = track.means
-    return track.floor > 0 and len(means) > _LEAST and means[-1] < _STILL * means[-4]
+    return track.floor > 0 and len(means) > LEAST and means[-1] < _STILL * means[-4]
 
 
-def _explosion(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+def _explosion(params: Entropy, track: Track, state: State, told: Told) -> _Found | None:
+    return _beyond(params, track, explosion_limit(params, track), 1, f"{params.times:.3g} times its start")
+
+
+def explosion_limit(params: Entropy, track: Track) -> float:
+    """What the mean must be above; NaN while that is not known."""
     if not track.settled:  # before, the start is that of a few values, and so is what is far above it
-        return None
+        return math.nan
     # A run that fell steeply at first has a low start, and back where it came from is no explosion.
-    start = max(track.start, min(track.first, _STEEP * track.start))
-    return _beyond(params, track, params.times * start, 1, f"{params.times:.3g} times its start")
+    return params.times * max(track.start, min(track.first, _STEEP * track.start))
 
 
-def _beyond(params: Entropy, track: _Track, limit: float, sign: int, name: str) -> _Found | None:
+def _beyond(params: Entropy, track: Track, limit: float, sign: int, name: str) -> _Found | None:
     """Beyond the limit, above for ``sign`` 1 and below for -1, often enough."""
     newest_means = track.means[-params.of :]
     if sum(sign * (mean - limit) > 0 for mean in newest_means) < params.needed:  # none where there is no limit yet
@@ -187,24 +161,20 @@ def _beyond(params: Entropy, track: _Track, limit: float, sign: int, name: str) 
     return _Found(track.means[-1], onset, why, {"limit": limit})
 
 
-def _began(track: _Track, place: int, sign: int) -> int:
+def _began(track: Track, place: int, sign: int) -> int:
     """The step at which the mean, moving without a break, began to go where it is at ``place``."""
     while place and sign * (track.means[place] - track.means[place - 1]) > 0:
         place -= 1
     return track.steps[min(place + 1, len(track.steps) - 1)]
 
 
-def _forecast(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
-    means = track.means[-_FORECAST[1] :]
-    now = means[-1]
-    if len(means) < _FORECAST[0] or min(means) <= 0 or not track.floor < now < 0.7 * track.start:
+def _forecast(params: Entropy, track: Track, state: State, told: Told) -> _Found | None:
+    going = pace_of(track)
+    if going is None or going.fall <= params.fall or going.way / going.fall >= params.within:
         return None
-    logs = [math.log(mean) for mean in means]
-    fall, way = -_slope(range(len(logs)), logs), math.log(now / track.floor)
-    if fall <= params.fall or way / fall >= params.within:
-        return None
+    now, way, logs = track.means[-1], going.way, going.logs
     pace = -_slope(track.steps[-_NOW:], logs[-_NOW:])
-    if pace <= _REST * fall:
+    if pace <= _REST * going.fall:
         return None
     straight = way / pace
     soonest, likely, latest = (max(1, round(share * straight)) for share in TOOK)
@@ -214,23 +184,46 @@ def _forecast(params: Entropy, track: _Track, state: State, told: Told) -> _Foun
     return _Found(float(likely), _began(track, len(track.means) - 1, -1), why, evidence)
 
 
+class Pace(NamedTuple):
+    """How fast the mean's logarithm falls a row, how far it has to go to the floor, and those logarithms."""
+
+    fall: float
+    way: float
+    logs: list[float]
+
+
+def pace_of(track: Track) -> Pace | None:
+    """None where it is too early to say, or the mean is at its floor, or near its start."""
+    means = track.means[-_FORECAST[1] :]
+    now = means[-1]
+    if len(means) < _FORECAST[0] or min(means) <= 0 or not track.floor < now < 0.7 * track.start:
+        return None
+    logs = [math.log(mean) for mean in means]
+    return Pace(-_slope(range(len(logs)), logs), math.log(now / track.floor), logs)
+
+
 def _slope(places: Sequence[float], values: Sequence[float]) -> float:
     return float(linear_regression(places, values).slope)
 
 
-def _collapse(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
-    return _sudden(params, track) or _nothing_left(params, track, told)
+def _collapse(params: Entropy, track: Track, state: State, told: Told) -> _Found | None:
+    return fell_to(params, track) or _nothing_left(params, track, told)
 
 
-def _rate(params: Entropy, track: _Track, state: State, told: Told) -> _Found | None:
+def _rate(params: Entropy, track: Track, state: State, told: Told) -> _Found | None:
     """Steeper than learning explains: a healthy run that becomes surer of itself is paid for it."""
     now, step = track.values[-1], track.steps[-1]
-    near = [(value, at) for at, value in zip(track.steps, track.values, strict=True) if at >= step - params.span]
-    high, since = max(near)
+    high, since = highest(params, track)
     if now >= params.lost * high or _has_risen(named(told.windows, "reward"), since):
         return None
     why = f"entropy fell from {high:.3g} nats at step {since} to {now:.3g} at step {step}, and no reward was won by it"
     return _Found(now, since, why, {"high": high})
+
+
+def highest(params: Entropy, track: Track) -> tuple[float, int]:
+    """The highest of the newest steps, and its step."""
+    since = track.steps[-1] - params.span
+    return max((value, at) for at, value in zip(track.steps, track.values, strict=True) if at >= since)
 
 
 def _has_risen(reward: Window | None, since: int) -> bool:
@@ -242,13 +235,13 @@ def _has_risen(reward: Window | None, since: int) -> bool:
     return not before or not after or fmean(after) > fmean(before)
 
 
-def _sudden(params: Entropy, track: _Track) -> _Found | None:
+def fell_to(params: Entropy, track: Track) -> _Found | None:
     """A value below a share of the ten before it, and no way back since."""
     values = track.values
-    if len(values) <= _LEAST + 1 or max(values[-2:]) >= params.sudden * max(values):
+    if len(values) <= LEAST + 1 or max(values[-2:]) >= params.sudden * max(values):
         return None
-    for place in range(_LEAST, len(values) - 1):
-        usual = median(values[place - _LEAST : place])
+    for place in range(LEAST, len(values) - 1):
+        usual = median(values[place - LEAST : place])
         if max(values[place:]) < params.sudden * usual:
             step = track.steps[place]
             why = f"entropy fell from {usual:.3g} to {values[place]:.3g} nats at step {step} and stays there"
@@ -256,7 +249,7 @@ def _sudden(params: Entropy, track: _Track) -> _Found | None:
     return None
 
 
-def _nothing_left(params: Entropy, track: _Track, told: Told) -> _Found | None:
+def _nothing_left(params: Entropy, track: Track, told: Told) -> _Found | None:
     """No entropy at all, or groups whose completions are all alike, and a reward that says the task isn't solved."""
     rewards = newest(named(told.windows, "reward"), 5)
     if rewards and fmean(rewards) >= params.saturated:
@@ -269,13 +262,13 @@ def _nothing_left(params: Entropy, track: _Track, told: Told) -> _Found | None:
     return _alike(params, track, told, rewards)
 
 
-def _alike(params: Entropy, track: _Track, told: Told, rewards: list[float]) -> _Found | None:
+def _alike(params: Entropy, track: Track, told: Told, rewards: list[float]) -> _Found | None:
     groups, answers = told.windows.get("zero_advantage_fraction"), told.windows.get("unique_fraction")
     alike, unique = newest(groups, 5), newest(answers, 5)
     if groups is None or not rewards or not unique or len(alike) < 5 or min(alike) <= 0.9:
         return None
     began, now = reference(answers, 0, 5, least=1), fmean(unique)
-    if len(groups.values) < _LEAST or now >= 0.5 * began:
+    if len(groups.values) < LEAST or now >= 0.5 * began:
         return None
     place = len(groups.values) - 1
     while place and groups.values[place - 1] > 0.9:
@@ -285,7 +278,7 @@ def _alike(params: Entropy, track: _Track, told: Told, rewards: list[float]) -> 
     return _Found(track.values[-1], groups.steps[place], why, {"zero_advantage_fraction": alike[-1], "unique": now})
 
 
-_LOOKS: dict[str, Callable[[Entropy, _Track, State, Told], _Found | None]] = {
+_LOOKS: dict[str, Callable[[Entropy, Track, State, Told], _Found | None]] = {
     "level": _level,
     "act": _act,
     "forecast": _forecast,

@@ -5,12 +5,14 @@ directive, a jump back or a Hello is somebody's word and no drift. A person who 
 at a far higher rate, is told of it all the same.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from gyrostat_rules.detectors.gauge import ABOVE, Gauge, waits
 from gyrostat_rules.detectors.looks import Look, looks
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
@@ -44,6 +46,25 @@ def knob_drift(params: KnobDrift, state: State, moment: Moment) -> Iterator[Read
         yield from _strayed(params, look, state)
     for look in looks(params.rates, state, moment, 2 * WINDOW):
         yield from _leapt(params, look, state)
+
+
+def knob_gauges(params: KnobDrift, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a knob, against what it should read; one a rate, against the next leap that would be told."""
+    for look in looks(sorted(_knobs(state, moment)), state, moment):
+        value, wanted = look.values[-1], state.processes[key_of(look.role, look.rank)].knobs[look.series].value
+        said = f"it is {value:g}, and the knob reads {wanted:g}"
+        if _is_turning(state, look):
+            said += "; a directive is on its way"
+        apart = abs(value - wanted) / (max(abs(value), abs(wanted)) or 1.0)
+        yield Gauge(look.labels, look.series, apart, params.tolerance, ABOVE, said, "difference from the knob")
+    for look in looks(params.rates, state, moment, 2 * WINDOW):
+        if len(look.values) <= _least(params, look.values):
+            yield waits(look, _least(params, look.values) + 1)
+            continue
+        leap, before = _leap(params, look, state), look.values[:-1]
+        limit = params.factor * leap.usual if leap else _reach(params, max(before), before[-1])
+        said = f"it leapt from {leap.usual:g} and is still up" if leap else f"it was {before[-1]:g} before"
+        yield Gauge(look.labels, look.series, look.values[-1], limit, ABOVE, said)
 
 
 def _knobs(state: State, moment: Moment) -> set[str]:
@@ -97,7 +118,7 @@ def _leap(params: KnobDrift, look: Look, state: State) -> _Leap | None:
     square of it.
     """
     values, top, leap = look.values, 0.0, None
-    least = params.warmup if len(values) < WINDOW else max(params.warmup, _KNOWN)
+    least = _least(params, values)
     if values[-1] <= params.factor * min(values[params.warmup - 1 :], default=values[-1]):
         return None  # the cheap way out, of a rate that is constant or low
     for place, (before, value) in enumerate(pairwise(values), 1):
@@ -105,10 +126,20 @@ def _leap(params: KnobDrift, look: Look, state: State) -> _Leap | None:
             leap = leap if value > params.factor * leap.usual else None
             continue
         top = max(top, before)
-        grown = before > 0 and value > params.factor * _ROUNDING * top * (top / before) ** 2
+        grown = before > 0 and value > _reach(params, top, before)
         if grown and place >= least and not _is_somebodys(state, look, place):
             leap = _Leap(place, before)
     return leap
+
+
+def _least(params: KnobDrift, values: Sequence[float]) -> int:
+    """The place of the first value that may be a leap."""
+    return params.warmup if len(values) < WINDOW else max(params.warmup, _KNOWN)
+
+
+def _reach(params: KnobDrift, top: float, before: float) -> float:
+    """What a rate must exceed to have leapt, from the highest so far and the one before it."""
+    return params.factor * _ROUNDING * top * (top / before) ** 2 if before > 0 else math.inf
 
 
 def _is_near(value: float, wanted: float, params: KnobDrift) -> bool:

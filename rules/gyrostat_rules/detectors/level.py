@@ -4,12 +4,14 @@ A limit may be a number, a multiple of the run's own first values, or both: a fi
 base model and too late on another, so that its rule is min(0.3, half of the first).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from gyrostat_rules.detectors.gauge import ABOVE, BELOW, Gauge, Side, waits
 from gyrostat_rules.detectors.looks import Look, Names, looks
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
@@ -51,9 +53,33 @@ def level(params: Level, state: State, moment: Moment) -> Iterator[Reading]:
         if len(look.values) < max(params.least, params.needed):
             continue
         for limit in _limits(params, look.values):
-            beyond = [limit.sign * (v - limit.value) > 0 for v in look.values[-params.of :]]
+            beyond = _beyond(params, look.values, limit)
             if beyond[-1] and sum(beyond) >= min(params.needed, params.of):
                 yield _reading(params, look, limit, sum(beyond))
+
+
+def level_gauges(params: Level, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a series and limit, of its newest value."""
+    for look in looks(params.series, state, moment, 2 * WINDOW):
+        if len(look.values) < max(params.least, params.needed):
+            yield waits(look, max(params.least, params.needed))
+            continue
+        limits = list(_limits(params, look.values))
+        for limit in limits:
+            count = sum(_beyond(params, look.values, limit))
+            said = f"{count} of the last {params.of} values were, {min(params.needed, params.of)} are needed"
+            if limit.start is not None:
+                said += f"; the run began at {limit.start:.4g}"
+            side: Side = ABOVE if limit.sign > 0 else BELOW
+            yield Gauge(look.labels, look.series, look.values[-1], limit.value, side, said)
+        if not limits:
+            wanted = params.skip + params.first
+            said = f"its limit is a multiple of the first {wanted} values' median: {len(look.values)} are told"
+            yield Gauge(look.labels, look.series, look.values[-1], math.nan, ABOVE, said)
+
+
+def _beyond(params: Level, values: Sequence[float], limit: _Limit) -> list[bool]:
+    return [limit.sign * (v - limit.value) > 0 for v in values[-params.of :]]
 
 
 def _limits(params: Level, values: Sequence[float]) -> Iterator[_Limit]:

@@ -9,11 +9,13 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from statistics import median
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from gyrostat.wire import Record
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.series import measured
 from gyrostat_rules.state import WINDOW, State, Window, key_of
@@ -60,6 +62,11 @@ class Usual(NamedTuple):
         """The median in the series' own unit."""
         return math.exp(self.middle) if self.log else self.middle
 
+    def at(self, distance: float) -> float:
+        """The value that lies so many spreads above the median, in the series' own unit."""
+        there = self.middle + distance * self.spread
+        return math.exp(there) if self.log else there
+
     def distances(self, values: Iterable[float]) -> list[float]:
         """How many spreads each value lies above the median; minus infinity where there is no logarithm of it."""
         middle, spread, log = self.middle, self.spread, math.log
@@ -77,39 +84,66 @@ def looks(names: Iterable[str], state: State, moment: Moment, most: int = WINDOW
     for record in moment.records:
         key = key_of(record.role, record.rank)
         windows = state.windows.get(key, {})
-        for name in _found(names, windows, measures(moment, key, windows)):
-            steps, values = _until(windows[name], record.step, most)
-            if steps and _is_fresh(steps, record.step) and math.isfinite(values[-1]):
-                if not math.isfinite(sum(values)):
-                    kept = [(s, v) for s, v in zip(steps, values, strict=True) if math.isfinite(v)]
-                    steps, values = [s for s, _ in kept], [v for _, v in kept]
-                yield Look(record.role, record.rank, name, steps, values)
+        for name in _found(names, windows, _known(moment, key, windows).measures):
+            look = _look(record, key, name, windows[name], moment, most)
+            if look is not None:
+                yield look
 
 
-def measures(moment: Moment, key: str, windows: Mapping[str, Window]) -> Mapping[str, list[str]]:
-    """What is measured by a process's series, and the names of those that do; worked out once an input."""
-    count, known = moment.memo.get(("measures", key), (0, {}))
-    if count != len(windows):
-        known = {}
-        for name in windows:
-            known.setdefault(measured(name), []).append(name)
-        moment.memo["measures", key] = len(windows), known
-    return known  # type: ignore[no-any-return]
-
-
-def told(state: State, moment: Moment) -> set[str]:
+def told(state: State, moment: Moment) -> frozenset[str]:
     """Names of all series of the processes that spoke, and what they measure."""
-    names = set[str]()
+    names = frozenset[str]()
     for record in moment.records:
         key = key_of(record.role, record.rank)
-        windows = state.windows.get(key, {})
-        if not names.issuperset(windows):
-            names.update(windows, measures(moment, key, windows))
-            names.update(name for name, meant in PATTERNS.items() if any(map(meant, windows)))
+        theirs = _known(moment, key, state.windows.get(key, {})).told
+        names = theirs if not names else names if names is theirs else names | theirs
     return names
 
 
-def _found(names: Iterable[str], windows: Mapping[str, Window], known: Mapping[str, list[str]]) -> Iterator[str]:
+class _Known(NamedTuple):
+    """What is measured by series of some names, and by which; and all that a rule may call them by."""
+
+    measures: Mapping[str, tuple[str, ...]]
+    told: frozenset[str]
+
+
+def _known(moment: Moment, key: str, windows: Mapping[str, Window]) -> _Known:
+    """Of one process's series; looked up once an input, for its names are told anew with every record."""
+    count, known = moment.memo.get(("known", key), (-1, None))
+    if count != len(windows):
+        known = _of_names(tuple(windows))
+        moment.memo["known", key] = len(windows), known
+    return known  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1024)
+def _of_names(names: tuple[str, ...]) -> _Known:
+    by_measure: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        by_measure[measured(name)] = (*by_measure.get(measured(name), ()), name)
+    patterns = (name for name, meant in PATTERNS.items() if any(map(meant, names)))
+    return _Known(by_measure, frozenset((*names, *by_measure, *patterns)))
+
+
+def _look(record: Record, key: str, name: str, window: Window, moment: Moment, most: int) -> Look | None:
+    """One series up to the record's step. Many rules look at one: what they share is cut out once a moment."""
+    shared = moment.looks.get((key, name))
+    if shared is None:
+        steps, values = _until(window, record.step, WINDOW)
+        fresh = bool(steps) and _is_fresh(steps, record.step) and math.isfinite(values[-1])
+        shared = moment.looks[key, name] = (fresh, math.isfinite(sum(values)), steps, values)
+    fresh, finite, steps, values = shared
+    if not fresh:
+        return None
+    if most < len(values):
+        steps, values = steps[-most:], values[-most:]
+    if not finite:
+        kept = [(s, v) for s, v in zip(steps, values, strict=True) if math.isfinite(v)]
+        steps, values = [s for s, _ in kept], [v for _, v in kept]
+    return Look(record.role, record.rank, name, steps, values)
+
+
+def _found(names: Iterable[str], windows: Mapping[str, Window], known: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for name in names:
         if name in windows:
             yield name

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
 from gyrostat_rules import series
+from gyrostat_rules.detectors.gauge import ABOVE, Gauge
 from gyrostat_rules.detectors.knobdrift import KnobDrift, knob_drift
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
@@ -38,14 +39,33 @@ class NonFinite(NamedTuple):
 def nonfinite(params: NonFinite, state: State, moment: Moment) -> Iterator[Reading]:
     """One reading a process whose newest record holds a value of the wanted classes."""
     for record in _records(state, moment):
-        found: dict[str, str] = {n: c for n, c in classify(record, state).items() if c in params.classes}
-        if params.confirmed:
-            windows = state.windows.get(key_of(record.role, record.rank), {})
-            found = {n: c for n, c in found.items() if _speaks(n, windows)}
+        found = _wanted(params, record, state)
         reason = _confirmation(record, state, moment) if found else ""
         if not found or (params.confirmed and not reason):
             continue
         yield _reading(record, found, reason if params.confirmed else "", state)
+
+
+def nonfinite_gauges(params: NonFinite, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a process: how many values of the wanted classes its newest record holds."""
+    for record in _records(state, moment):
+        found = _wanted(params, record, state)
+        said = ", ".join(f"{name} ({kind})" for name, kind in sorted(found.items())) or "all that it told is finite"
+        count = len(found)
+        if found and params.confirmed:
+            reason = _confirmation(record, state, moment)
+            said, count = (f"{said}; {reason}", count) if reason else (f"{said}; nothing shows that it did harm", 0)
+        labels = {"role": record.role, "rank": str(record.rank)}
+        yield Gauge(labels, "", float(count), 0.0, ABOVE, said, f"values that are {' or '.join(params.classes)}")
+
+
+def _wanted(params: NonFinite, record: Record, state: State) -> dict[str, str]:
+    """The series of a record that are of the wanted classes, and which."""
+    found: dict[str, str] = {n: c for n, c in classify(record, state).items() if c in params.classes}
+    if params.confirmed:
+        windows = state.windows.get(key_of(record.role, record.rank), {})
+        found = {n: c for n, c in found.items() if _speaks(n, windows)}
+    return found
 
 
 def _records(state: State, moment: Moment) -> Iterable[Record]:

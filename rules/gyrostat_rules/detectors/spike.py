@@ -11,7 +11,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from gyrostat_rules.detectors.looks import Direction, Look, Names, looks, usual
+from gyrostat_rules.detectors.gauge import ABOVE, BELOW, Gauge, waits
+from gyrostat_rules.detectors.looks import Direction, Look, Names, Usual, looks, usual
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import State
@@ -41,19 +42,20 @@ class Spike(NamedTuple):
 
 
 class _Yard(NamedTuple):
-    """How far each of the last values is away, what is too far, and the words for it."""
+    """How far each of the last values is away, what is too far, and the words for it; by which spread, if by one."""
 
     far: list[float]
     limit: float
     alone: float
     usual: float
     said: str
+    known: Usual | None = None
 
 
 def spike(params: Spike, state: State, moment: Moment) -> Iterator[Reading]:
     """One reading a series that spikes now. The onset is the first of the last ``of`` values that is too far away."""
     for look in looks(params.series, state, moment, params.window + params.of):
-        few = max(1, min(params.of, len(look.values) - params.least))  # a young run has little to compare with
+        few = _few(params, look.values)
         before, newest = look.values[:-few], look.values[-few:]
         yard = _yard(params, before, newest) if len(before) >= params.least else None
         if yard is None or yard.far[-1] <= yard.limit or abs(newest[-1]) < params.beyond:
@@ -61,6 +63,37 @@ def spike(params: Spike, state: State, moment: Moment) -> Iterator[Reading]:
         beyond = [f > yard.limit for f in yard.far]
         if sum(beyond) >= min(params.needed, few) or yard.far[-1] > yard.alone:
             yield _reading(look, yard, look.steps[len(before) + beyond.index(True)], sum(beyond))
+
+
+def spike_gauges(params: Spike, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a series, of its newest value."""
+    for look in looks(params.series, state, moment, params.window + params.of):
+        few = _few(params, look.values)
+        before, newest = look.values[:-few], look.values[-few:]
+        if len(before) < params.least:
+            yield waits(look, params.least + 1)
+        elif yard := _yard(params, before, newest):
+            yield _gauge(params, look, yard, before)
+        else:
+            said = f"the {len(before)} values before are all alike and give no scale"
+            yield Gauge(look.labels, look.series, newest[-1], math.nan, ABOVE, said)
+
+
+def _gauge(params: Spike, look: Look, yard: _Yard, before: Sequence[float]) -> Gauge:
+    value = look.values[-1]
+    down = params.direction == "down" or (params.direction == "both" and value < yard.usual)
+    edge = yard.known.at(-yard.limit if down else yard.limit) if yard.known else yard.limit * max(map(abs, before))
+    edge = edge if down else max(edge, params.beyond)
+    count = sum(f > yard.limit for f in yard.far)
+    needed = min(params.needed, len(yard.far))
+    said = f"{yard.said.format(yard.far[-1])} the median is {yard.usual:.4g}; {count} of the last {len(yard.far)} "
+    said += f"{'was' if count == 1 else 'were'} beyond, {needed} {'is' if needed == 1 else 'are'} needed"
+    return Gauge(look.labels, look.series, value, edge, BELOW if down else ABOVE, said)
+
+
+def _few(params: Spike, values: Sequence[float]) -> int:
+    """How many are looked at as new: a young run has little to compare with."""
+    return max(1, min(params.of, len(values) - params.least))
 
 
 def _yard(params: Spike, before: Sequence[float], newest: Sequence[float]) -> _Yard | None:
@@ -74,7 +107,7 @@ def _yard(params: Spike, before: Sequence[float], newest: Sequence[float]) -> _Y
     if params.direction == "both":
         far = [abs(f) for f in far]
     said = f"z {{:.3g}}, the limit is {params.z:g}; of {len(before)} values before"
-    return _Yard(far, params.z, params.alone, known.value, said)
+    return _Yard(far, params.z, params.alone, known.value, said, known)
 
 
 def _first_yard(params: Spike, before: Sequence[float], newest: Sequence[float]) -> _Yard | None:

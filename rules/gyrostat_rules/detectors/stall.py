@@ -1,9 +1,11 @@
 """Silence: a process that lives, has spoken, and says nothing for far longer than its steps take."""
 
+import math
 from collections.abc import Iterator
 from statistics import median
 from typing import NamedTuple
 
+from gyrostat_rules.detectors.gauge import ABOVE, Gauge
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.moment import Moment
@@ -33,14 +35,32 @@ def stall(params: Stall, state: State, moment: Moment) -> Iterator[Reading]:
             yield Reading(labels, silent, process.last_step + 1, why)
 
 
+def stall_gauges(params: Stall, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a process that is watched: how long it has said nothing."""
+    blind = [name for name, s in state.sources.items() if s[0] in (SourceWord.GONE, SourceWord.FOREIGN)]
+    for process in state.processes.values():
+        if not _is_watched(process):
+            continue
+        longest = limit(params, process)
+        said = f"since step {process.last_step}; its steps take {median(process.step_seconds or [0.0]):.3g} s"
+        if blind:
+            said, longest = f"the source {blind[0]} is blind: whether it is silent cannot be told", math.nan
+        elif process.last_step < 0:
+            said, longest = "it has told no step yet", math.nan
+        labels = {"role": process.role, "rank": str(process.rank)}
+        yield Gauge(labels, "", moment.at - process.last_at, longest, ABOVE, said, "seconds of silence")
+
+
 _SAMPLED = ("supervisor", "gpu", "host")  # no steps are expected of them, and their source says itself how it fares
 
 
 def is_silent(params: Stall, process: Process, at: float) -> bool:
     """True where a process that lives has said nothing for too long at ``at``; of a trainer a step is expected."""
-    if process.ended or process.role in _SAMPLED or (process.last_step < 0 and process.role != "trainer"):
-        return False
-    return at - process.last_at > limit(params, process)
+    return _is_watched(process) and at - process.last_at > limit(params, process)
+
+
+def _is_watched(process: Process) -> bool:
+    return not (process.ended or process.role in _SAMPLED or (process.last_step < 0 and process.role != "trainer"))
 
 
 def limit(params: Stall, process: Process) -> float:

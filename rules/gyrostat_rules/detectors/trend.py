@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from gyrostat_rules.detectors.gauge import AT_LEAST, Gauge
 from gyrostat_rules.detectors.looks import Direction, Names, looks
 from gyrostat_rules.detectors.reading import Reading
 from gyrostat_rules.moment import Moment
@@ -36,7 +37,7 @@ def trend(params: Trend, state: State, moment: Moment) -> Iterator[Reading]:
             continue
         steps, values = look.steps[-params.of :], look.values[-params.of :]
         z = _kendall(values)
-        sign = math.copysign(1.0, z) if params.direction == "both" else -1.0 if params.direction == "down" else 1.0
+        sign = _sign(params, z)
         if sign * z < params.z:
             continue
         begin = min(range(len(values)), key=lambda place, s=sign, v=values: s * v[place])  # type: ignore[misc]
@@ -46,6 +47,21 @@ def trend(params: Trend, state: State, moment: Moment) -> Iterator[Reading]:
         )
         evidence = {"series": look.series, "value": values[-1], "from": values[begin], "z": z}
         yield Reading(look.labels, values[-1], steps[begin], why, evidence)
+
+
+def trend_gauges(params: Trend, state: State, moment: Moment) -> Iterator[Gauge]:
+    """One gauge a series: how much more often it goes that way than chance would."""
+    for look in looks(params.series, state, moment):
+        z, count = _kendall(look.values[-params.of :]), len(look.values)
+        looked = params.least <= count <= params.most
+        said = f"{count} values are told; looked at from {params.least} to {params.most}"
+        way = "up" if _sign(params, z) > 0 else "down"
+        limit = params.z if looked else math.nan
+        yield Gauge(look.labels, look.series, _sign(params, z) * z, limit, AT_LEAST, said, f"z of going {way}")
+
+
+def _sign(params: Trend, z: float) -> float:
+    return math.copysign(1.0, z) if params.direction == "both" else -1.0 if params.direction == "down" else 1.0
 
 
 def _kendall(values: Sequence[float]) -> float:

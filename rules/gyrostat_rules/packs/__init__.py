@@ -3,4 +3,4 @@
 ``NAMES``: their files, in the order in which they are read as one.
 """
 
-NAMES = ("numerics", "rl", "moe", "throughput", "hardware")
+NAMES = ("numerics", "rl", "moe", "throughput", "checkpoints", "inference", "hardware")
