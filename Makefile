@@ -9,10 +9,12 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export PYTHONDONTWRITEBYTECODE ?= 1
 JOBS ?= 2
+PEER_VENV ?= .venv-peers
+SIDE_BY_SIDE ?=
 # A file's tests stay together, for what they share; in their own order, for the longest file is among the first.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv demo test test-full bytecode check bench recipe faults scenarios clean
+.PHONY: help venv demo test test-full bytecode check bench bench-detection recipe faults scenarios clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -49,6 +51,7 @@ check: venv  ## format, lint, types, layers, rule packs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/gyrostat rules check
+	$(BIN)/gyrostat rules test tests/gyrostat_rules/packs/*.yaml
 
 bench: venv  ## speed, as ratios against named peers in one run
 	@for b in emit sync_count lost_records blocked_emit nan_to_directive event_files; do \
@@ -57,6 +60,13 @@ bench: venv  ## speed, as ratios against named peers in one run
 	@echo "== engine_feed"; $(BIN)/python benchmarks/engine_feed.py --steps 500
 	@echo "== checkpoint_block"; $(BIN)/python benchmarks/checkpoint_block.py
 	@echo "== checkpoint_verify"; $(BIN)/python benchmarks/checkpoint_verify.py 64
+
+bench-detection: $(PEER_VENV)/.installed  ## beside other tools on one corpus; SIDE_BY_SIDE="--split judge --runs 400"
+	$(PEER_VENV)/bin/python benchmarks/detection/sidebyside.py --json benchmarks/results/detection.json $(SIDE_BY_SIDE)
+
+$(PEER_VENV)/.installed: benchmarks/detection/peers.txt benchmarks/detection/peer_venv.py $(STAMP)
+	$(BIN)/python benchmarks/detection/peer_venv.py $(PEER_VENV)
+	@touch $@
 
 recipe: venv  ## the reference trainer's recipe and its gate: 10 seeds and 10 twins, about 10 CPU minutes
 	$(BIN)/python benchmarks/recipe.py
@@ -68,5 +78,5 @@ scenarios: venv  ## 20 seeds of every scenario, mended with nobody's help: hours
 	$(BIN)/python benchmarks/scenarios.py --json benchmarks/results/scenarios.json
 
 clean:  ## the venv and what was built
-	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEER_VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find trainer rules agent exporters -name __pycache__ -prune -exec rm -rf {} +

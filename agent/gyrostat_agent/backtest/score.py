@@ -10,7 +10,7 @@ A healthy case fails where its run opens an incident. Where lines of one run are
 there is right, and the healthy line says only which kind must not be called: it fails by an incident of that kind.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gyrostat_agent.backtest.case import Case
@@ -55,12 +55,20 @@ class Verdict(NamedTuple):
 
 
 def judge(cases: Sequence[Case], text: str, digest: str) -> Verdict:
-    """Replay the lines of one run and judge each. What counts steps another way is another stretch of numbers."""
+    """Replay the lines of one run through the pack ``text`` and judge each."""
+    return judged(cases, lambda part: play(part, text, digest), parsed(text))
+
+
+def judged(cases: Sequence[Case], played: Callable[[Sequence[Case]], Course], pack: RulePack) -> Verdict:
+    """Judge each line of one run by what ``played`` tells of it, whoever tells it; ``pack`` says why one was missed.
+
+    What counts steps another way is another stretch of numbers.
+    """
     parts: dict[str, list[Case]] = {}
     for case in cases:
         parts.setdefault("" if case.unfit else case.basis, []).append(case)
     ill = frozenset(case.kind for case in cases if not case.healthy)
-    verdicts = [_judged(part, ill, text, digest) if basis else _unplayed(part) for basis, part in parts.items()]
+    verdicts = [_stretch(part, ill, played(part), pack) if basis else _unplayed(part) for basis, part in parts.items()]
     scored = sorted((one for verdict in verdicts for one in verdict.cases), key=lambda one: one.case.line)
     return Verdict(tuple(scored), *(sum(column) for column in zip(*(verdict[1:] for verdict in verdicts), strict=True)))
 
@@ -69,9 +77,8 @@ def _unplayed(cases: Sequence[Case]) -> Verdict:
     return Verdict(tuple(Scored(case._replace(series=()), None, case.unfit) for case in cases))
 
 
-def _judged(cases: Sequence[Case], ill: frozenset[str], text: str, digest: str) -> Verdict:
+def _stretch(cases: Sequence[Case], ill: frozenset[str], course: Course, pack: RulePack) -> Verdict:
     """``ill``: the kinds of fault that the run has, by any of its lines."""
-    course, pack = play(cases, text, digest), parsed(text)
     wrong = [one for one in course.opened if not ill or one.fault in _ruled_out(cases, ill)]
     scored = [_healthy(case, wrong, ill) if case.healthy else _faulty(case, course, pack) for case in cases]
     bare = tuple(one._replace(case=one.case._replace(series=())) for one in scored)

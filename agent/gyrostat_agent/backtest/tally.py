@@ -1,5 +1,9 @@
-"""Tally: the judged cases of a corpus counted, of each kind and over all."""
+"""Tally: the judged cases of a corpus counted, of each kind and over all.
 
+Lines of one run that tell the same kind of fault are one case here: else a run would weigh as much as it has series.
+"""
+
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +16,7 @@ A_THOUSAND = 1000.0
 
 @dataclass(slots=True)
 class Count:
-    """Cases of one kind, or all. ``errors`` and ``leads`` are of those that were found."""
+    """Cases of one kind, or all: one a run and kind. ``errors`` and ``leads`` are of those that were found."""
 
     faulty: int = 0
     found: int = 0
@@ -53,7 +57,8 @@ class Count:
 
 @dataclass(slots=True)
 class Tally:
-    """All that a backtest came to. ``marked``: those whose corpus says that they are fit to test a detector.
+    """All that a backtest came to. ``marked``: the lines whose corpus says that they are fit to test a detector;
+    ``cases``: every line, judged.
 
     ``steps``: of healthy runs; ``incidents`` and ``warnings`` that they gave; ``early``: incidents of ill runs before
     their fault began.
@@ -84,20 +89,38 @@ def tally(verdicts: Iterable[Verdict]) -> Tally:
     """Count the runs as they come."""
     whole = Tally()
     for verdict in verdicts:
-        whole.runs += 1
-        whole.steps += verdict.steps
-        whole.incidents += verdict.incidents
-        whole.warnings += verdict.warnings
-        whole.early += verdict.early
-        for one in verdict.cases:
-            whole.cases.append(one)
-            if one.well is not None:
-                for count in _counts(whole, one):
-                    count.add(one)
+        add(whole, verdict)
     whole.kinds = dict(sorted(whole.kinds.items()))
     return whole
 
 
-def _counts(whole: Tally, one: Scored) -> list[Count]:
-    marked = [whole.marked] if one.case.marked else []
-    return [whole.overall, whole.kinds.setdefault(one.case.kind, Count()), *marked]
+def add(whole: Tally, verdict: Verdict) -> None:
+    """Count one run."""
+    whole.runs += 1
+    whole.steps += verdict.steps
+    whole.incidents += verdict.incidents
+    whole.warnings += verdict.warnings
+    whole.early += verdict.early
+    whole.cases += verdict.cases
+    for one in _distinct(verdict.cases):
+        whole.overall.add(one)
+        whole.kinds.setdefault(one.case.kind, Count()).add(one)
+    for one in _distinct([line for line in verdict.cases if line.case.marked]):
+        whole.marked.add(one)
+
+
+def _distinct(lines: Iterable[Scored]) -> list[Scored]:
+    """One for all lines of a run that tell one kind and were replayed: the worst, for a fault that one line shows in
+    time and another does not was not told in time.
+    """
+    worst: dict[tuple[str, bool], Scored] = {}
+    for one in lines:
+        key = (one.case.kind, one.case.healthy)
+        if one.well is not None and (key not in worst or _worth(one) < _worth(worst[key])):
+            worst[key] = one
+    return list(worst.values())
+
+
+def _worth(one: Scored) -> tuple[bool, float, float]:
+    """Found or kept, then the steps left, then how well the onset was told."""
+    return bool(one.well), math.inf if one.lead is None else one.lead, -(one.error or 0)

@@ -98,13 +98,39 @@ def test_a_healthy_run_fails_by_an_incident(
 
 
 def test_one_incident_of_a_healthy_run_counts_once(line: Line, replayed: Replayed) -> None:
-    """Three lines of a run are three cases that fail by one incident, over steps that are counted once."""
+    """Three lines of a run that tell one kind are one case that fails by one incident, over steps counted once."""
     signals = ("loss", "reward", "entropy")
     lines = [line(1, 200, 200, id=f"H{s}", group="h", signal=s, healthy=True) for s in signals]
     found = replayed(*lines, line(1, 1, 20, onset_step=3))
     overall = found["overall"]
-    assert (overall["false_incidents"], overall["failed"], overall["healthy_steps"]) == (1, 3, 3)
-    assert overall["precision"] == pytest.approx(1 / 4) and overall["cases"] == 4
+    assert (overall["false_incidents"], overall["failed"], overall["healthy_steps"]) == (1, 1, 3)
+    assert overall["precision"] == pytest.approx(1 / 2) and overall["cases"] == 2
+    assert (overall["listed"], [case["failed"] for case in found["cases"]]) == (4, [True] * 3 + [None])
+
+
+def test_a_run_weighs_the_same_however_many_series_it_tells(line: Line, replayed: Replayed) -> None:
+    """Sixteen lines of one fault, all found, and a fault of one line that is missed: half are found."""
+    many = [line(1, 20, id=f"F{n:02d}", group="r", signal=f"metric{n}") for n in range(15)]
+    found = replayed(line(1, 20, group="r"), *many, line(1, 1, id="lost"))
+    for figures in (found["overall"], found["kinds"]["loss_spike"]):
+        assert (figures["cases"], figures["found"], figures["recall"]) == (2, 1, 0.5)
+    assert found["overall"]["listed"] == 17
+
+
+def test_a_fault_is_found_where_each_of_its_lines_is(line: Line, replayed: Replayed) -> None:
+    """Of two deadlines for one fault the first is the one that was missed; the kinds of a run count apart."""
+    run = {"group": "r"}
+    late = replayed(
+        line(1, 1, 20, onset_step=2, must_fire_by_step=2, **run),
+        line(0, 0, 0, id="F2", signal="other", onset_step=2, must_fire_by_step=3, **run),
+    )
+    assert (late["overall"]["found"], late["overall"]["faulty"]) == (0, 1)
+    assert [case["found"] for case in late["cases"]] == [False, True]
+    two = replayed(
+        line(1, 20, must_fire_by_step=2, **run), line(0, 0, id="F2", signal="kl", kind="kl_explosion", **run)
+    )
+    assert (two["overall"]["found"], two["overall"]["faulty"]) == (1, 2)
+    assert two["kinds"]["kl_explosion"]["recall"] == 0.0
 
 
 def test_a_healthy_line_of_an_ill_run_rules_out_its_own_kind_alone(line: Line, replayed: Replayed) -> None:
