@@ -61,7 +61,8 @@ class Agent:
         self._events = EventLogs(settings.logs, self.journal.offsets())
         self._ledger_due = True  # the last agent may have died between its journal and its ledger
         self._ledger_durable = False
-        self._ledger_fault = ""
+        self._ledger_fault = self._ledger_root = ""
+        self._ledger_mark: ledgerfile.Mark | None = None
         self._faults_told: dict[str, str] = {}
         self._unsaved = 0
         self._next_tick = 0.0
@@ -259,7 +260,10 @@ class Agent:
         trainer = state.trainer()
         due = self._ledger_due or (durable and not self._ledger_durable)
         if due and trainer is not None and trainer.root and not state.settings.distrust:
-            ledgerfile.write(trainer.root, facts(state), self.journal.head(), durable=durable)
+            last = self._ledger_mark if trainer.root == self._ledger_root else None
+            head = self.journal.head()
+            self._ledger_mark = ledgerfile.write(trainer.root, facts(state), head, durable=durable, last=last)
+            self._ledger_root = trainer.root
             self._ledger_due, self._ledger_durable = False, durable
 
 

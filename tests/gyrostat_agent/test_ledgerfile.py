@@ -65,3 +65,23 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     with pytest.raises(TemporaryError):
         ledgerfile.write(str(tmp_path), FACTS, "")
     assert not (tmp_path / "victim").exists()
+
+
+def test_what_somebody_else_wrote_is_not_overwritten(tmp_path: Path) -> None:
+    """Two runs in one folder: each would take the other's numbers and budgets for its own after a restart."""
+    root = str(tmp_path)
+    ours = ledgerfile.write(root, FACTS, "1:")
+    ours = ledgerfile.write(root, FACTS, "2:", last=ours)
+    ledgerfile.write(root, {**FACTS, "run": "another"}, "1:")
+    with pytest.raises(TemporaryError, match="another agent is at work in this folder"):
+        ledgerfile.write(root, FACTS, "3:", last=ours)
+    assert ledgerfile.read(root)[0] == {**FACTS, "run": "another", "journal_head": "1:"}
+
+
+def test_one_that_was_taken_away_is_written_again(tmp_path: Path) -> None:
+    """A folder that was cleared is nobody else's."""
+    root = str(tmp_path)
+    ours = ledgerfile.write(root, FACTS, "1:")
+    os.unlink(ledgerfile.path_of(root))
+    ledgerfile.write(root, FACTS, "2:", last=ours)
+    assert ledgerfile.read(root)[0] == {**FACTS, "journal_head": "2:"}
