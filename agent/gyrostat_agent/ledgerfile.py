@@ -29,7 +29,7 @@ def write(root: str, facts: Mapping[str, Any], head: str, *, durable: bool = Tru
     """Replace the ledger as a whole; raises TemporaryError: what is not in the ledger must not be done.
 
     Not ``durable``, it outlives process and pod but not the machine, and costs no sync: enough before an action
-    that ends neither, for as long as it takes until the next tick. ``last`` is what the last writing gave: where another
+    that ends neither, for as long as it takes until the next tick. ``last`` is of the last writing: where another
     ledger is there now, somebody else writes it, and nothing of theirs is overwritten.
     """
     if last is not None and _mark(root) not in (None, last):
