@@ -16,7 +16,7 @@ def trained(folder: Path, name: str, *, poisoned: int = 0, steps: int = 30) -> N
     telemetry = Telemetry(run.path, run="run", rank=0, world=1)
     for step in range(1, steps + 1):
         ill = poisoned and step >= poisoned
-        telemetry.record(step, loss=float("nan") if ill else 1.0 + step / 1000, step_applied=1.0, params_finite=1.0)
+        telemetry.record(step, loss=float("nan") if ill else 1.0 + step % 3 / 50, step_applied=1.0, params_finite=1.0)
     telemetry.close()
 
 
