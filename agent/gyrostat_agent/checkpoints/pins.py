@@ -1,9 +1,10 @@
 """Pins: second names of checkpoints, under which a trainer's rotation does not look for them.
 
 A pin is a folder of the same name in ``gyrostat-pins/`` beside the checkpoints, its files clones of theirs where the
-file system can (a reflink), else hard links: neither costs a byte while the checkpoint itself is there. Hard links are
-for trainers that never write into a checkpoint again; the reference trainer renames whole folders. What can be neither
-is not pinned, and that is said. Called by CheckpointSource, in the loop: nothing here reads what a file holds.
+file system can (a reflink), else hard links: neither costs a byte while the checkpoint itself is there. A trainer that
+writes a checkpoint anew in place writes into a hard link too: it does so after it has gone back, when the pin is of a
+stretch that was left, and at use sizes and times say so. What can be neither is not pinned, and that is said. Called by
+CheckpointSource, in the loop: nothing here reads what a file holds.
 """
 
 import contextlib
@@ -11,10 +12,12 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
-from gyrostat_agent.checkpoints.reference import MANIFEST, CheckpointError, Stamp, find, opened, opened_folder, stamp
+from gyrostat_agent.checkpoints import foreign
+from gyrostat_agent.checkpoints.layouts.folder import Listed, opened_below
+from gyrostat_agent.checkpoints.reference import MANIFEST, CheckpointError, Stamp, find, opened_folder
 from gyrostat_rules.keeping import Keep
 
 FOLDER = "gyrostat-pins"
@@ -33,27 +36,25 @@ class Pins:
         for name in self._names(_DRAFT):  # of an agent that was killed while it made one
             self._remove(name)
 
-    def find(self) -> dict[str, Stamp]:
-        """The pins there are, by path; empty where there are none, or their folder is no folder of ours."""
+    def find(self) -> tuple[dict[str, Stamp], dict[str, Stamp]]:
+        """The pins there are, by path, and those of foreign checkpoints; none where their folder is not ours."""
         try:
-            return find(self._folder) if self._is_ours() else {}
+            return (find(self._folder), foreign.find(self._folder)) if self._is_ours() else ({}, {})
         except OSError:
-            return {}
+            return {}, {}
 
     def make(self, path: str, files: Iterable[str]) -> None:
-        """Pin the checkpoint at ``path``, its manifest last; one that is pinned already stays as it is.
+        """Pin those files of the checkpoint at ``path``; one that is pinned already stays as it is.
 
-        A pin of what bore the same name before is of another checkpoint, and gives way.
+        A pin of what bore the same name before is of another checkpoint, and gives way when the new one is whole.
         """
-        name = os.path.basename(path)
-        if (old := stamp(os.path.join(self._folder, name))) is not None:
-            if old[:2] == (stamp(path) or ())[:2]:
-                return
-            self._remove(name)
+        name, files = os.path.basename(path), list(files)
+        if (old := foreign.files(os.path.join(self._folder, name))) is not None and old == _of(path, files):
+            return
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             with self._draft(name) as draft, opened_folder(path) as folder, opened_folder(draft) as target:
-                for file in (*files, MANIFEST):
+                for file in files:
                     _link(folder, target, file)
             self.fault = ""
         except OSError as error:
@@ -64,7 +65,8 @@ class Pins:
     def let_go(self, keep: Keep) -> None:
         """Drop the pins that are judged and not to be kept; of a disk that is nearly full all that can be spared."""
         wanted = keep.names[: keep.sure] if self._is_full() else keep.names
-        for name in {os.path.basename(path) for path in self.find()} & keep.judged - set(wanted):
+        names = {name for name in self._names("") if not name.endswith(_DRAFT)}
+        for name in names & keep.judged - set(wanted):
             self._remove(name)
 
     def _is_ours(self) -> bool:
@@ -85,7 +87,11 @@ class Pins:
         os.mkdir(draft, mode=0o700)
         try:
             yield draft
-            os.rename(draft, os.path.join(self._folder, name))
+            place = os.path.join(self._folder, name)
+            if os.path.lexists(place):
+                os.rename(place, os.path.join(self._folder, f".{name}.old{_DRAFT}"))
+            os.rename(draft, place)
+            self._remove(f".{name}.old{_DRAFT}")
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -104,20 +110,50 @@ class Pins:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _link(folder: int, target: int, name: str) -> None:
+def _of(path: str, files: Iterable[str]) -> Mapping[str, Listed]:
+    """Size and time of those files that are there."""
+    found = foreign.files(path) or {}
+    return {name: found[name] for name in sorted(files) if name in found}
+
+
+def _link(folder: int, target: int, path: str) -> None:
     """The file in another folder: a clone, else a hard link; raises OSError, CheckpointError."""
-    with opened(folder, name) as (source, found):
-        clone = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=target)
-        try:
-            fcntl.ioctl(clone, _FICLONE, source)
-            os.utime(clone, ns=(found.st_atime_ns, found.st_mtime_ns))
-            return
-        except OSError as error:
-            if error.errno not in _NOT_CLONED:
-                raise
-        finally:
-            os.close(clone)
-        os.unlink(name, dir_fd=target)
-        os.link(name, name, src_dir_fd=folder, dst_dir_fd=target, follow_symlinks=False)
-        if not os.path.samestat(os.stat(name, dir_fd=target, follow_symlinks=False), found):
-            raise CheckpointError(f"{name} was replaced meanwhile")
+    above, _, name = path.rpartition("/")
+    with opened_below(folder, path) as (source, found), _made(target, above) as there:
+        if not _cloned(source, found, there, name):
+            os.link(path, name, src_dir_fd=folder, dst_dir_fd=there, follow_symlinks=False)
+        if not _is_it(os.stat(name, dir_fd=there, follow_symlinks=False), found):
+            raise CheckpointError(f"{path} was replaced meanwhile")
+
+
+@contextmanager
+def _made(target: int, path: str) -> Iterator[int]:
+    """The folder at ``path`` below ``target``, made where it is not there."""
+    with ExitStack() as stack:
+        at = target
+        for each in filter(None, path.split("/")):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(each, mode=0o700, dir_fd=at)
+            at = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            stack.callback(os.close, at)
+        yield at
+
+
+def _cloned(source: int, found: os.stat_result, there: int, name: str) -> bool:
+    """False where the file system has no clones; nothing is left there then."""
+    clone = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=there)
+    try:
+        fcntl.ioctl(clone, _FICLONE, source)
+        os.utime(clone, ns=(found.st_atime_ns, found.st_mtime_ns))
+        return True
+    except OSError as error:
+        if error.errno not in _NOT_CLONED:
+            raise
+    finally:
+        os.close(clone)
+    os.unlink(name, dir_fd=there)
+    return False
+
+
+def _is_it(now: os.stat_result, found: os.stat_result) -> bool:
+    return (now.st_size, now.st_mtime_ns) == (found.st_size, found.st_mtime_ns)

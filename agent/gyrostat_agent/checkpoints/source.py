@@ -59,7 +59,8 @@ class CheckpointSource:
     def __init__(self, verifier: Verifier, wake: Callable[[], None] = lambda: None, *, pinning: bool = False) -> None:
         self._verifier, self._pinning = verifier, pinning
         self._pins = Pins("")
-        self._past: dict[Stamp, CheckpointSeen] = {}
+        self._past: dict[Stamp, Known] = {}
+        self._foreign: set[str] = set()
         self._watch = RootWatch(wake)
         self._root = ""
         self._due = False
@@ -129,13 +130,16 @@ class CheckpointSource:
 
     def _look(self) -> list[CheckpointSeen]:
         try:
-            found = foreign.find(self._root) | find(self._root)
+            own, theirs = find(self._root), foreign.find(self._root)
         except OSError as error:
             self.fault = f"{self._root} cannot be listed: {error.strerror}"
             return []
         self.fault = ""
+        found, (own_pins, their_pins) = theirs | own, self._pins.find()
         names = {os.path.basename(path) for path in found}
-        found |= {path: at for path, at in self._pins.find().items() if os.path.basename(path) not in names}
+        pins = {path: at for path, at in (their_pins | own_pins).items() if os.path.basename(path) not in names}
+        self._foreign = (theirs.keys() - own.keys()) | (their_pins.keys() - own_pins.keys())
+        found |= pins
         items = [item for path in self._known.keys() - found.keys() for item in self._gone(path)]
         for path in sorted(found, key=lambda each: found[each].mtime_ns, reverse=True):
             items += self._found(path, found[path])
@@ -145,19 +149,20 @@ class CheckpointSource:
         known = self._known.pop(path)
         verdict = known.verdict
         if verdict and verdict.fit != Fit.UNFIT:
-            self._past = dict([*self._past.items()][1 - _REMEMBERED :]) | {known.stamp: verdict}
+            self._past = dict([*self._past.items()][1 - _REMEMBERED :]) | {known.stamp: known}
         return [_spoiled(verdict, Fit.GONE)] if verdict else []
 
     def _found(self, path: str, stamp: Stamp) -> list[CheckpointSeen]:
         known = self._known.get(path)
         if known and known.stamp == stamp:
             return []
-        if (past := self._past.get(stamp)) is not None:  # a hard link to what has been verified: nothing is read anew
-            self._known[path] = Known(stamp, past._replace(path=path))
-            return [past._replace(path=path)]
+        theirs = foreign.files(path) if path in self._foreign else None
+        past = self._past.get(stamp)
+        if past and past.verdict and past.files == theirs:  # hard links to what has been verified: nothing is read anew
+            self._known[path] = past._replace(verdict=past.verdict._replace(path=path), manifest=None)
+            return [past.verdict._replace(path=path)]
         if self._pinning and os.path.dirname(path) == self._root:
-            self._pin(path)
-        theirs = None if os.path.lexists(os.path.join(path, MANIFEST)) else foreign.files(path)
+            self._pin(path, theirs)
         self._known[path] = Known(stamp, files=theirs)
         self._asked[path] += 1
         self._verifier.start(path)
@@ -165,14 +170,17 @@ class CheckpointSource:
         changed = verdict is not None and verdict.fit != Fit.UNFIT
         return [_spoiled(verdict, "changed after it was verified")] if verdict and changed else []
 
-    def _pin(self, path: str) -> None:
+    def _pin(self, path: str, theirs: Mapping[str, Listed] | None) -> None:
         """Before it is verified: rotation does not wait. An ill one is let go of when that is known."""
+        if theirs is not None:
+            self._pins.make(path, theirs)
+            return
         try:
             with opened_folder(path) as folder:
                 files = read_manifest(folder, _LIMITS).files
         except CheckpointError:
             return  # nobody will go back to it; the verifier says why
-        self._pins.make(path, files)
+        self._pins.make(path, (*files, MANIFEST))
 
     def _verdicts(self) -> list[CheckpointSeen]:
         return [verdict for verdict in self._verifier.results() if self._is_news(verdict)]

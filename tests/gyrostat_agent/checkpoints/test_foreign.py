@@ -115,3 +115,36 @@ def test_a_real_child_reads_them(tmp_path: Path) -> None:
         until(told, "the verdict")
         source.close()
     assert [seen.fit for seen in found] == ["verified"], found[0].why
+
+
+@pytest.mark.parametrize("make", LAYOUTS, ids=[make.__name__ for make in LAYOUTS])
+def test_what_rotation_deletes_lives_on(source: CheckpointSource, tmp_path: Path, make: Callable[..., Path]) -> None:
+    """With its folders below, in whatever layout: the pin is told in its place, and is what was verified."""
+    folder = make(tmp_path)
+    (seen,) = polled(source)
+    shutil.rmtree(folder)
+    told = polled(source)
+    assert [each.fit for each in told] == ["unfit", "verified"]
+    assert (told[0].why, told[1].path) == ("gone", str(tmp_path / "gyrostat-pins" / folder.name))
+    assert told[1].digest == seen.digest
+    assert said(source.recheck(told[1].path, seen.digest)) == ("verified", "")
+
+
+def test_folders_below_are_pinned_with_it(source: CheckpointSource, tmp_path: Path) -> None:
+    """Hugging Face with DeepSpeed keeps its weights in a folder of its own inside."""
+    folder = layout_folders.zero_below(tmp_path)
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+    polled(source)
+    pin = tmp_path / "gyrostat-pins" / folder.name
+    assert sorted(str(path.relative_to(pin)) for path in pin.rglob("*")) == names
+
+
+def test_a_pin_that_was_written_into_is_refused(source: CheckpointSource, tmp_path: Path) -> None:
+    """A trainer that opens its old file again to write changes the hard link too: it is seen before it is used."""
+    folder = layout_folders.huggingface(tmp_path)
+    (seen,) = polled(source)
+    with open(folder / "model.safetensors", "r+b") as file:
+        file.write(b"new")
+    shutil.rmtree(folder)
+    pin = polled(source)[-1]
+    assert source.recheck(pin.path, seen.digest).fit == "unfit"

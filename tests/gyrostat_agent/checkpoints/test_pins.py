@@ -208,7 +208,7 @@ def test_what_cannot_be_pinned_is_said_and_verified_all_the_same(source: Checkpo
 def test_a_draft_of_an_agent_that_was_killed_is_cleared_away(root: Path) -> None:
     """What was half made is no pin, and does not stay for ever."""
     (root / FOLDER / ".step-00000001.draft").mkdir(parents=True)
-    assert Pins(str(root)).find() == {}
+    assert Pins(str(root)).find() == ({}, {})
     assert pinned(root) == []
 
 
