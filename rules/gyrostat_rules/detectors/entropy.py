@@ -23,6 +23,7 @@ _STILL, _STEEP = 0.95, 3.0  # of the mean three steps ago; most that a run may f
 _FORECAST = (12, 20)  # fewest and most rows by which a fall is called one
 _NOW = 6  # newest rows, whose pace is projected: over twenty the mean still tells of the time before the fall
 _REST = 0.1  # of the pace over twenty: a fall that has come to rest, whose steps to the floor are without end
+_LATELY = 3  # steps: a small batch is far from the mean for one or two
 # Steps that falls took, over those at their pace: tenth, half and nine tenths of the falls of the split `calibrate`,
 # by benchmarks/detection/calibrate_forecast.py. What bends a fall, or shakes it, is in them and in no other term.
 TOOK = (0.79, 1.04, 1.48)
@@ -134,7 +135,8 @@ def _falls(track: Track) -> bool:
 
 
 def _explosion(params: Entropy, track: Track, state: State, told: Told) -> _Found | None:
-    return _beyond(params, track, explosion_limit(params, track), 1, f"{params.times:.3g} times its start")
+    limit = explosion_limit(params, track)  # by the values themselves: on a climb their mean is steps late
+    return _beyond(params, track, limit, 1, f"{params.times:.3g} times its start", track.values)
 
 
 def explosion_limit(params: Entropy, track: Track) -> float:
@@ -145,20 +147,24 @@ def explosion_limit(params: Entropy, track: Track) -> float:
     return params.times * max(track.start, min(track.first, _STEEP * track.start))
 
 
-def _beyond(params: Entropy, track: Track, limit: float, sign: int, name: str) -> _Found | None:
-    """Beyond the limit, above for ``sign`` 1 and below for -1, often enough."""
-    newest_means = track.means[-params.of :]
-    if sum(sign * (mean - limit) > 0 for mean in newest_means) < params.needed:  # none where there is no limit yet
+def _beyond(
+    params: Entropy, track: Track, limit: float, sign: int, name: str, values: Sequence[float] = ()
+) -> _Found | None:
+    """Beyond the limit, above for ``sign`` 1 and below for -1, often enough: the means, or other ``values``."""
+    values = values or track.means
+    if (
+        sum(sign * (value - limit) > 0 for value in values[-params.of :]) < params.needed
+    ):  # none where no limit is known
         return None
-    beyond = [sign * (mean - limit) > 0 for mean in track.means]
+    beyond = [sign * (value - limit) > 0 for value in values]
     first = len(beyond) - 1 - beyond[::-1].index(True)
     while first and beyond[first - 1]:
         first -= 1
     onset = _began(track, first, sign)
     word = "above" if sign > 0 else "below"
-    why = f"entropy {track.means[-1]:.3g} nats is {word} {name} since step {track.steps[first]}"
+    why = f"entropy {values[-1]:.3g} nats is {word} {name} since step {track.steps[first]}"
     why += f"; the run's start was {track.start:.3g}, and it moved there from step {onset} on"
-    return _Found(track.means[-1], onset, why, {"limit": limit})
+    return _Found(values[-1], onset, why, {"limit": limit})
 
 
 def _began(track: Track, place: int, sign: int) -> int:
@@ -212,12 +218,18 @@ def _collapse(params: Entropy, track: Track, state: State, told: Told) -> _Found
 
 def _rate(params: Entropy, track: Track, state: State, told: Told) -> _Found | None:
     """Steeper than learning explains: a healthy run that becomes surer of itself is paid for it."""
-    now, step = track.values[-1], track.steps[-1]
+    now, step = lately(track), track.steps[-1]
     high, since = highest(params, track)
     if now >= params.lost * high or _has_risen(named(told.windows, "reward"), since):
         return None
     why = f"entropy fell from {high:.3g} nats at step {since} to {now:.3g} at step {step}, and no reward was won by it"
     return _Found(now, since, why, {"high": high})
+
+
+def lately(track: Track) -> float:
+    """The highest value of the newest three steps; of a log that tells one every tenth step it is the newest."""
+    since = track.steps[-1] - _LATELY
+    return max(value for value, at in zip(track.values[-_LATELY:], track.steps[-_LATELY:], strict=True) if at > since)
 
 
 def highest(params: Entropy, track: Track) -> tuple[float, int]:

@@ -4,7 +4,16 @@ import math
 from collections.abc import Iterator
 from statistics import median
 
-from gyrostat_rules.detectors.entropy import Entropy, act_limit, explosion_limit, fell_to, highest, pace_of, tracked
+from gyrostat_rules.detectors.entropy import (
+    Entropy,
+    act_limit,
+    explosion_limit,
+    fell_to,
+    highest,
+    lately,
+    pace_of,
+    tracked,
+)
 from gyrostat_rules.detectors.entropytrack import LEAST, Track
 from gyrostat_rules.detectors.gauge import ABOVE, BELOW, Gauge, Side
 from gyrostat_rules.floorcontrol import control
@@ -31,11 +40,11 @@ def _gauges(params: Entropy, track: Track, state: State, told: Told) -> Iterator
         gauge = _of_mean(told, track, limit, BELOW, needed, params.of)
         yield gauge._replace(sentence=f"{name}, for the trainer's own control is {word}; {gauge.sentence}")
     elif params.look == "explosion":
-        yield _of_mean(told, track, explosion_limit(params, track), ABOVE, params.needed, params.of)
+        yield _of_values(told, track, explosion_limit(params, track), params)
     elif params.look == "rate":
         high, since = highest(params, track)
         said = f"it was {high:.3g} at step {since}; where the reward has risen since, nothing is said"
-        yield Gauge(told.labels, "", track.values[-1], params.lost * high, BELOW, said)
+        yield Gauge(told.labels, "", lately(track), params.lost * high, BELOW, said, "the highest of three steps")
     elif params.look == "forecast":
         yield _of_pace(params, track, told)
     else:
@@ -47,6 +56,13 @@ def _of_mean(told: Told, track: Track, limit: float, side: Side, needed: int, of
     said = f"{count} of the last {of} were, {needed} are needed; "
     said += "the run's start is not known yet" if math.isnan(limit) else f"the run's start was {track.start:.3g}"
     return Gauge(told.labels, "", track.means[-1], limit, side, said, "running mean")
+
+
+def _of_values(told: Told, track: Track, limit: float, params: Entropy) -> Gauge:
+    count = sum(value > limit for value in track.values[-params.of :])
+    said = f"{count} of the last {params.of} were, {params.needed} are needed; "
+    said += "the run's start is not known yet" if math.isnan(limit) else f"the run's start was {track.start:.3g}"
+    return Gauge(told.labels, "", track.values[-1], limit, ABOVE, said)
 
 
 def _of_pace(params: Entropy, track: Track, told: Told) -> Gauge:
