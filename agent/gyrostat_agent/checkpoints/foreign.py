@@ -5,6 +5,7 @@ by the sizes and times of all its files; a trainer writes them anew in place, an
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from gyrostat_agent.checkpoints.layouts import LAYOUTS, of
 from gyrostat_agent.checkpoints.layouts import reference as own
@@ -17,9 +18,16 @@ def find(root: str) -> dict[str, Stamp]:
     found: dict[str, Stamp] = {}
     for layout in LAYOUTS:
         if layout.name != own.name:
-            theirs = layout.find(root)
-            found.update({path: stamp for path, stamp in theirs.items() if path not in found and of(path) is layout})
+            theirs = layout.find(root).items()
+            found.update((p, stamp) for p, stamp in theirs if p not in found and _layout_of(p, stamp) == layout.name)
     return found
+
+
+@lru_cache(maxsize=1024)
+def _layout_of(path: str, stamp: Stamp) -> str:
+    """Asked every second of every checkpoint: a folder is listed again only when its mark is another."""
+    layout = of(path)
+    return layout.name if layout else ""
 
 
 def files(path: str) -> Mapping[str, Listed] | None:

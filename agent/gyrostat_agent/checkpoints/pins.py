@@ -70,7 +70,7 @@ class Pins:
             self._remove(name)
 
     def _is_ours(self) -> bool:
-        return os.path.isdir(self._folder) and not os.path.islink(self._folder)
+        return bool(self._root) and os.path.isdir(self._folder) and not os.path.islink(self._folder)
 
     def _is_full(self) -> bool:
         with contextlib.suppress(OSError):
