@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from run_story import NAN, Story, healthy_run, path_of
 
-from gyrostat_rules.certify import choose
-from gyrostat_rules.inputs import Fit
-from gyrostat_rules.state import Incident, Jump
+from gyrostat_rules.certify import CLEAN_STEPS, choose
+from gyrostat_rules.inputs import CheckpointSeen, Fit
+from gyrostat_rules.state import Incident, Jump, State
 
 
 def troubled(**values: Any) -> Story:
@@ -134,3 +134,17 @@ def test_ranks_that_all_answer_leave_one_segment() -> None:
     story.steps(37, 60)
     story.applied(61)
     assert story.action.arguments["step"] == 34
+
+
+@pytest.mark.parametrize("interval", [1, 5, 7, 20])
+def test_the_target_is_never_older_than_it_must_be(interval: int) -> None:
+    """Whatever the onset: the newest before it, less the clean steps that must follow and one interval at most."""
+    state = State(step=200)
+    for step in range(interval, 201, interval):
+        state.checkpoints[f"/ck/{step}"] = CheckpointSeen(f"/ck/{step}", step, 0, "d", Fit.VERIFIED, "", float(step))
+    for onset in range(CLEAN_STEPS + 2 * interval, 201):
+        incident = Incident("i1", "nonfinite", "open", onset, onset, 0.0, [], onset)
+        chosen, _ = choose(state, incident)
+        ideal = max(step for step in range(interval, 201, interval) if step < onset)
+        assert chosen is not None
+        assert ideal - CLEAN_STEPS - interval <= chosen.step < onset
