@@ -1,5 +1,6 @@
 """Drops: a reward that dies is told within three steps and for as long as it is dead."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -83,3 +84,20 @@ def test_a_policy_that_was_destroyed(run_name: str) -> None:
     """The fault strikes at step 19; the reward tells it at step 22, dated back to 20, as in"""
     story = Numbers(drop, Drop(("reward",))).told(recorded(run_name))
     assert next(iter(story.alarms.items())) == (22, 20)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_score_whose_neighbours_are_alike_swings_and_is_not_gone(seed: int) -> None:
+    """The mean of three such values goes further than that of three chances: by what such means did, not by theory."""
+    chance, wave, values = Random(seed), 0.0, []
+    for _ in range(1200):
+        wave = 0.6 * wave + chance.gauss(0.0, 0.176)
+        values.append(0.8 + wave)
+    assert not run(values, least=0.1, clear=5.0).alarms
+
+
+def test_a_noisy_reward_that_dies_is_gone_all_the_same() -> None:
+    """It takes no more steps for it."""
+    chance = Random(0)
+    values = [0.8 + chance.gauss(0.0, 0.08) for _ in range(60)]
+    assert min(run([*values, *[0.02] * 6], least=0.1, clear=5.0).alarms) <= 62

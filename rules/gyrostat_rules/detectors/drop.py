@@ -76,7 +76,16 @@ def _now(params: Drop, values: Sequence[float]) -> float:
 def _limit(params: Drop, before: Sequence[float]) -> tuple[float, float]:
     """What was usual, and what is too far below that."""
     known = median(before)
-    return known, min(params.ratio * known, known - params.clear * pstdev(before) / math.sqrt(params.of))
+    return known, min(params.ratio * known, known - params.clear * _spread(before, params.of))
+
+
+def _spread(values: Sequence[float], of: int) -> float:
+    """Standard deviation of a mean of ``of``: as the values' own gives it, or as such means had it, whichever is more.
+
+    Rewards of neighbouring steps are alike, and then their means swing further than those of as many chances.
+    """
+    means = [sum(values[i : i + of]) / of for i in range(len(values) - of + 1)]
+    return max(pstdev(values) / math.sqrt(of), pstdev(means) if len(means) > 1 else 0.0)
 
 
 def _fall(params: Drop, values: Sequence[float]) -> _Fall | None:
