@@ -10,10 +10,11 @@ from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
+from gyrostat_rules.needs import Heard
 from gyrostat_rules.pack import Rule
 from gyrostat_rules.packfile import PackError, parse
 from gyrostat_rules.state import Incident, Process, State
-from gyrostat_rules.wants import Heard, Off, heard, is_early, off
+from gyrostat_rules.wants import Off, heard, is_early, off
 
 _SERIES, _RANKS, _ROLES = 64, 64, 16  # most series a rank, ranks a role and roles that are shown; cuts are counted
 OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")

@@ -22,10 +22,10 @@ from gyrostat_rules.detectors.nonfinite import NonFinite
 from gyrostat_rules.detectors.rise import Rise
 from gyrostat_rules.detectors.spike import Spike
 from gyrostat_rules.inputs import SourceWord
-from gyrostat_rules.needs import NEEDS
+from gyrostat_rules.needs import NEEDS, Heard
 from gyrostat_rules.pack import Rule
 from gyrostat_rules.packfile import parse
-from gyrostat_rules.wants import Heard, Off, heard, is_early, off, words
+from gyrostat_rules.wants import Off, heard, is_early, off, words
 
 PAGE = (Path(__file__).parents[2] / "docs" / "series.md").read_text(encoding="utf-8")
 RULES = parse(CORE).rules

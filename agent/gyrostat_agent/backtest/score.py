@@ -16,8 +16,9 @@ from typing import NamedTuple
 from gyrostat_agent.backtest.case import Case
 from gyrostat_agent.backtest.faults import fault_of
 from gyrostat_agent.backtest.run import Course, Opened, Told, parsed, play
+from gyrostat_rules.needs import Heard
 from gyrostat_rules.pack import RulePack, Severity
-from gyrostat_rules.wants import Heard, off, words
+from gyrostat_rules.wants import off, words
 
 NOBODY = "none"  # what a warning does about it
 

@@ -20,7 +20,8 @@ from gyrostat_agent.sources.logs.logfile import CHUNK, LogError, LogFile
 from gyrostat_agent.sources.logs.said import Fault, Note
 from gyrostat_agent.sources.logs.table import FORMATS, GENERIC
 from gyrostat_agent.sources.tensorboard import is_events
-from gyrostat_rules.wants import Heard, off
+from gyrostat_rules.needs import Heard
+from gyrostat_rules.wants import off
 
 _SAMPLE = 4 * CHUNK  # bytes by which it is judged how many records a file holds
 _ORDER = (CRITICAL, WARNING, INFO)
