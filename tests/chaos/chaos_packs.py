@@ -46,7 +46,7 @@ def pack(name: str) -> str:
     """The text of a variant."""
     text = builtin().replace("after_seconds: 900", "after_seconds: 120")  # silence, too, is short here
     parts = list(yaml.safe_load_all(text))
-    tree = {"pack": "all", **{n: [one for part in parts for one in part[n]] for n in ("groups", "playbooks")}}
+    tree = {"pack": "all", **{n: [one for part in parts for one in part.get(n, ())] for n in ("groups", "playbooks")}}
     books = {b["incident"]: b for b in tree["playbooks"]}
     book = books["nonfinite"]
     book["rungs"] = [_SKIP, _ROLLBACK, _TURN, _RESTART, _STOP]
