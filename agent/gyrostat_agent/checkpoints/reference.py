@@ -8,6 +8,7 @@ the source, in the loop. Not promised: that a file holds what the manifest says;
 import errno
 import json
 import math
+import mmap
 import os
 import re
 import stat
@@ -129,6 +130,16 @@ def opened(folder: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
         yield fd, found
     finally:
         os.close(fd)
+
+
+def mapped(fd: int) -> memoryview:
+    """The bytes of a file, to be read from front to back; a file that is cut short meanwhile is a SIGBUS."""
+    size = os.fstat(fd).st_size
+    if not size:
+        return memoryview(b"")  # nothing cannot be mapped
+    found = mmap.mmap(fd, size, prot=mmap.PROT_READ)
+    found.madvise(mmap.MADV_SEQUENTIAL)
+    return memoryview(found)
 
 
 def read_manifest(folder: int, limits: Limits) -> Manifest:

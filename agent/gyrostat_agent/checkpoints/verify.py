@@ -11,7 +11,6 @@ whole numbers: above its sign bit, a number that is not finite is at least the p
 """
 
 import math
-import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
@@ -28,6 +27,7 @@ from gyrostat_agent.checkpoints.reference import (
     Limits,
     Manifest,
     decode,
+    mapped,
     measure,
     opened,
     opened_folder,
@@ -97,7 +97,7 @@ def _problems(folder: int, manifest: Manifest, limits: Limits) -> Iterator[str]:
 
 
 def _wrong(name: str, fd: int, file: File, limits: Limits) -> Iterator[str]:
-    data, layout, malformed = _mapped(fd), list[Tensor](), ""
+    data, layout, malformed = mapped(fd), list[Tensor](), ""
     try:
         layout = _layout(name, data, limits)
     except (ValueError, RecursionError) as error:
@@ -108,15 +108,6 @@ def _wrong(name: str, fd: int, file: File, limits: Limits) -> Iterator[str]:
     if malformed:
         yield malformed
     yield from nonfinite(data, layout, suspects)
-
-
-def _mapped(fd: int) -> memoryview:
-    size = os.fstat(fd).st_size
-    if not size:
-        return memoryview(b"")  # nothing cannot be mapped
-    mapped = mmap.mmap(fd, size, prot=mmap.PROT_READ)
-    mapped.madvise(mmap.MADV_SEQUENTIAL)
-    return memoryview(mapped)
 
 
 def _layout(name: str, data: memoryview, limits: Limits) -> list[Tensor]:

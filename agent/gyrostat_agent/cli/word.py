@@ -90,8 +90,12 @@ def say(path: str, verb: str, arguments: dict[str, str]) -> None:
     finally:
         ear.close()
     if is_refusal(verb, answer):
-        raise SetupError(clean(f"{answer}; gyrostat status {shlex.quote(run.path)} shows what waits"))
+        raise SetupError(clean(f"{answer}; {_look(verb)} {shlex.quote(run.path)} shows what there is"))
     click.echo(clean(answer) if answer else _unanswered(verb, holder))
+
+
+def _look(verb: str) -> str:
+    return "gyrostat checkpoints list" if verb in (Verb.ROLLBACK, Verb.TAG) else "gyrostat status"
 
 
 def _unanswered(verb: str, holder: str) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gyrostat_agent.checkpoints.layouts.contents import Contents, File, How, Slice, lacking
-from gyrostat_agent.checkpoints.layouts.folder import Listed, body, folders, listing, mapped, marked, opened_below
+from gyrostat_agent.checkpoints.layouts.folder import Listed, body, folders, listing, marked, opened_below
 from gyrostat_agent.checkpoints.pickled import Made, Pairs, PickleLimits, Unreadable, field_of
 from gyrostat_agent.checkpoints.pickled import read as read_pickle
 from gyrostat_agent.checkpoints.rebuilt import size_of, sizes, whole
-from gyrostat_agent.checkpoints.reference import CheckpointError, Stamp
+from gyrostat_agent.checkpoints.reference import CheckpointError, Stamp, mapped
 from gyrostat_agent.checkpoints.torchzip import saved
 
 name = "dcp"

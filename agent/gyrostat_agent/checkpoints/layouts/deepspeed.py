@@ -4,7 +4,6 @@ How many there must be stands in the model's states (dp_world_size, mp_world_siz
 in ``checkpoint-N`` with Hugging Face, is written last. Source: deepspeed/runtime/engine.py, save_checkpoint.
 """
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,11 +12,9 @@ from gyrostat_agent.checkpoints.layouts.contents import Contents, File, How, lac
 from gyrostat_agent.checkpoints.layouts.dcp import Part
 from gyrostat_agent.checkpoints.layouts.folder import (
     Listed,
-    folders,
     listing,
-    newest,
     torch_file,
-    tracked,
+    tracked_up_to,
     unfinished,
     written_at,
 )
@@ -53,12 +50,7 @@ def matches(folder_name: str) -> int | None:
 
 def find(root: str) -> dict[str, Stamp]:
     """The checkpoints under ``root`` that are no newer than what ``latest`` names, where there is one."""
-    latest = tracked(root, TRACKER)
-    steps = {each: step for each in folders(root) if (step := matches(each)) is not None}
-    stamps = {
-        os.path.join(root, each): newest(root, each) for each, step in steps.items() if latest is None or step <= latest
-    }
-    return {path: stamp for path, stamp in stamps.items() if stamp is not None}
+    return tracked_up_to(root, TRACKER, matches)
 
 
 def read(folder: int, folder_name: str) -> Contents:

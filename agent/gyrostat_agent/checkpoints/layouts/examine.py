@@ -16,9 +16,9 @@ import xxhash
 from gyrostat_agent.checkpoints.layouts import of
 from gyrostat_agent.checkpoints.layouts import reference as own
 from gyrostat_agent.checkpoints.layouts.contents import Contents, File, How, Layout, Slice
-from gyrostat_agent.checkpoints.layouts.folder import listing, mapped, opened_below
+from gyrostat_agent.checkpoints.layouts.folder import listing, opened_below
 from gyrostat_agent.checkpoints.pickled import Unreadable
-from gyrostat_agent.checkpoints.reference import DIGEST, CheckpointError, Limits, opened_folder, told
+from gyrostat_agent.checkpoints.reference import DIGEST, CheckpointError, Limits, mapped, opened_folder, told
 from gyrostat_agent.checkpoints.tensors import Tensor, tensors
 from gyrostat_agent.checkpoints.torchzip import covering, saved
 from gyrostat_agent.checkpoints.verify import nonfinite, scan, verify

@@ -5,15 +5,14 @@ here leaves the folder, waits, or reads more than it was told to.
 """
 
 import json
-import mmap
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from gyrostat_agent.checkpoints.reference import CheckpointError, Stamp, opened
+from gyrostat_agent.checkpoints.reference import CheckpointError, Stamp, mapped, opened
 from gyrostat_agent.checkpoints.torchzip import Saved, saved
 
 _DEEPEST = 3
@@ -75,16 +74,6 @@ def torch_file(folder: int, path: str) -> Saved:
         return saved(mapped(fd))
 
 
-def mapped(fd: int) -> memoryview:
-    """The bytes of a file, to be read from front to back; a file that is cut short meanwhile is a SIGBUS."""
-    size = os.fstat(fd).st_size
-    if not size:
-        return memoryview(b"")  # nothing cannot be mapped
-    found = mmap.mmap(fd, size, prot=mmap.PROT_READ)
-    found.madvise(mmap.MADV_SEQUENTIAL)
-    return memoryview(found)
-
-
 def written_at(found: Mapping[str, Listed]) -> float:
     """Unix seconds of the newest file; 0.0 where there is none."""
     return max((each.mtime_ns for each in found.values()), default=0) / 1e9
@@ -110,6 +99,19 @@ def newest(root: str, name: str) -> Stamp | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return Stamp(max([own.st_mtime_ns, *(each.st_mtime_ns for each in inside)]), len(inside), own.st_ino)
+
+
+def tracked_up_to(root: str, tracker: str, matches: Callable[[str], int | None]) -> dict[str, Stamp]:
+    """The checkpoints under ``root``, named as ``matches`` says, that are no newer than what the tracker file names.
+
+    All of them where there is none. Raises OSError where the root cannot be listed.
+    """
+    latest = tracked(root, tracker)
+    steps = {each: step for each in folders(root) if (step := matches(each)) is not None}
+    stamps = {
+        os.path.join(root, each): newest(root, each) for each, step in steps.items() if latest is None or step <= latest
+    }
+    return {path: stamp for path, stamp in stamps.items() if stamp is not None}
 
 
 def folders(root: str) -> list[str]:

@@ -5,7 +5,6 @@ arguments that are saved with the first one. zarr is opaque. Source: megatron/tr
 """
 
 import itertools
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,12 +13,10 @@ from gyrostat_agent.checkpoints.layouts import dcp
 from gyrostat_agent.checkpoints.layouts.contents import Contents, File, How, lacking
 from gyrostat_agent.checkpoints.layouts.folder import (
     Listed,
-    folders,
     json_object,
     listing,
-    newest,
     torch_file,
-    tracked,
+    tracked_up_to,
     unfinished,
     written_at,
 )
@@ -53,12 +50,7 @@ def matches(folder_name: str) -> int | None:
 
 def find(root: str) -> dict[str, Stamp]:
     """The checkpoints under ``root`` that are no newer than what the tracker names, where there is one."""
-    latest = tracked(root, TRACKER)
-    steps = {each: step for each in folders(root) if (step := matches(each)) is not None}
-    stamps = {
-        os.path.join(root, each): newest(root, each) for each, step in steps.items() if latest is None or step <= latest
-    }
-    return {path: stamp for path, stamp in stamps.items() if stamp is not None}
+    return tracked_up_to(root, TRACKER, matches)
 
 
 def read(folder: int, folder_name: str) -> Contents:
