@@ -1,5 +1,6 @@
 """``gyrostat checkpoints``: what can be gone back to, why the rest cannot, and one command that goes back."""
 
+import contextlib
 import json
 import os
 import threading
@@ -90,8 +91,9 @@ def test_a_folder_is_verified_without_a_run(cli: Run, tmp_path: Path) -> None:
     assert status == 1 and [each["fit"] for each in json.loads(out)] == ["unfit", "unfit"]
 
 
-def test_back_in_one_command(cli: Run, bench: Bench, agent: Agent) -> None:
-    """Shown, asked, done by the trainer itself in mode shadow: the person is who acts."""
+@contextlib.contextmanager
+def watched(bench: Bench, agent: Agent) -> Iterator[None]:
+    """A later agent of the run, which passes again and again in a thread of its own and holds the run."""
     agent.close()
     bench.agents.remove(agent)
     lock, done = Lock(bench.run), threading.Event()
@@ -106,18 +108,32 @@ def test_back_in_one_command(cli: Run, bench: Bench, agent: Agent) -> None:
     thread = threading.Thread(target=passes)
     thread.start()
     try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        lock.release()
+
+
+def test_back_in_one_command(cli: Run, bench: Bench, agent: Agent) -> None:
+    """Shown, asked, done by the trainer itself in mode shadow: the person is who acts."""
+    with watched(bench, agent):
         status, out, err = cli("checkpoints", "rollback", "--to", "last-stable", "--yes", bench.run.path)
         assert (status, err) == (0, "")
         assert "step 15 chosen: verified" in out and "from step 22 back to 15: 7 steps are done again" in out
         assert "asked to go back to step 15 (last-stable)" in out
         until(lambda: bench.directives() != [])
-    finally:
-        done.set()
-        thread.join()
-        lock.release()
     (name,) = bench.directives()
     said = json.loads((Path(bench.run.directives) / name).read_text())
     assert said["arguments"]["checkpoint"] == os.path.join(bench.root, "step-00000015")
+
+
+def test_what_the_agent_refuses_says_where_to_look(cli: Run, bench: Bench, agent: Agent) -> None:
+    """A step that is not there gets no tag: exit status 2, and the command that shows those that are."""
+    with watched(bench, agent):
+        status, _, err = cli("checkpoints", "promote", "16", bench.run.path)
+    assert status == 2
+    one_line(err, "not done: no verified checkpoint of step 16 is known", "gyrostat checkpoints list")
 
 
 @pytest.mark.parametrize(
