@@ -64,6 +64,11 @@ def still_bad(state: State, moment: Moment, incident: Incident, since: int) -> b
     )
 
 
+def undone_at(incident: Incident) -> int:
+    """The step at which its newest undo was answered, -1 where nothing was taken back."""
+    return max((a.applied_step for a in incident.actions if a.remedy == "undo"), default=-1)
+
+
 def _is_own(incident: Incident, alert: Alert, rules: dict[str, Rule]) -> bool:
     """True for an alert of the kind that the incident opened as, or of the one that leads it."""
     rule = rules.get(alert.rule)

@@ -7,7 +7,7 @@ from gyrostat.wire import Directive, Resume
 from gyrostat_rules.certify import unfit
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.guards import ALLOW, DENY, Case, judge
-from gyrostat_rules.incidents import ACTING, HELD, OPEN, STOPPED, move
+from gyrostat_rules.incidents import ACTING, HELD, OPEN, QUIET_STEPS, STOPPED, move, undone_at
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Playbook, Rung
 from gyrostat_rules.remedies import GO_BACK, REMEDIES
@@ -32,7 +32,7 @@ def plan(state: State, moment: Moment) -> None:
                 continue
             action.verdict, action.reason = DENY, reason
             _tell(moment, action, "passed by", f"{action.remedy} no longer fits: {reason}")
-        elif incident.state == HELD:
+        elif incident.state == HELD or _is_quiet(state, incident):
             continue
         _climb(state, moment, incident, book)
 
@@ -62,6 +62,11 @@ def send_undo(state: State, moment: Moment, incident: Incident, action: Action, 
     undo.role, undo.knobs, undo.then = "trainer", list(action.restores), then
     undo.verdict, undo.explanation = ALLOW, why
     _issue(state, moment, incident, undo)
+
+
+def _is_quiet(state: State, incident: Incident) -> bool:
+    """True where an undo came when nothing had been bad for long: the next rung waits until something is."""
+    return undone_at(incident) >= 0 and state.examined() - incident.last_bad_step >= QUIET_STEPS
 
 
 def _climb(state: State, moment: Moment, incident: Incident, book: Playbook) -> None:

@@ -170,6 +170,7 @@ def _misread(state: State, moment: Moment, incident: Incident, action: Action, w
 def _apply(state: State, moment: Moment, incident: Incident, action: Action, step: int) -> None:
     """Applied: from here it must prove itself. A step back makes room to pass the fault's step again."""
     if action.remedy == "undo":
+        action.applied_step = step
         _undone(moment, incident, action)
         return
     target = action.arguments.get("step")

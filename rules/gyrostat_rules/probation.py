@@ -4,7 +4,7 @@ from gyrostat.wire import KnobChange
 from gyrostat_rules.breakage import unsure
 from gyrostat_rules.causes import REQUEST
 from gyrostat_rules.experiment import harmful, inert
-from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad
+from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad, undone_at
 from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import DONE, INEFFECTIVE, conclude
@@ -79,13 +79,13 @@ def _afterwards(state: State, action: Action, change: KnobChange) -> KnobChange:
 def _let_go(state: State, moment: Moment, incident: Incident) -> None:
     """Nobody acted, and it is over: the alerts are gone and stay gone. Or a person was asked and never came.
 
-    What a person asked for is not over by waiting.
+    What a person asked for is not over by waiting. Steps under a remedy that was taken back prove nothing.
     """
     asked = bool(incident.actions) and bool(incident.actions[-1].outcome)
     if incident.state == HELD and asked and moment.at > incident.held_until:
         move(moment, incident, STOPPED, f"nobody came: {incident.why}")
         return
-    clean = state.examined() - incident.last_bad_step
+    clean = state.examined() - max(incident.last_bad_step, undone_at(incident))
     if incident.kind == REQUEST or any(k in state.alerts for k in incident.alerts) or clean < QUIET_STEPS:
         return
     _close(state, moment, incident, "")

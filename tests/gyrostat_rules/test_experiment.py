@@ -155,6 +155,39 @@ def test_where_nothing_is_called_for_nothing_proves_a_knob_inert() -> None:
     assert story.action.remedy == "undo"
 
 
+WHEN_LOW = ", effects: [{series: flow, above: 0, within: 3, when: [average, floor]}]"
+
+
+def found_inert_late() -> Story:
+    """Quiet for longer than an incident stays open without a reason; then the knob was called for and did nothing."""
+    story = applied(WHEN_LOW, flow=0.0, average=1.0, floor=0.5)
+    for average, count in ((1.0, 19), (0.1, 4)):
+        for _ in range(count):
+            story.step(story.engine.state.step + 1, mood=1.0, flow=0.0, average=average, floor=0.5)
+    assert story.sent() == ["turn", "undo"]
+    story.ack()
+    return story
+
+
+def test_quiet_under_a_remedy_that_was_taken_back_proves_nothing() -> None:
+    """The incident is not called over, and the next rung comes with the first bad step, in the same incident."""
+    story = found_inert_late()
+    assert (story.incident.state, story.sent()) == ("open", ["turn", "undo"])
+    moods(story, 2)
+    assert (story.incident.state, story.sent()) == ("open", ["turn", "undo"])
+    moods(story, 1, mood=0.1)
+    assert (story.sent(), len(story.engine.state.incidents)) == (["turn", "undo", "turn"], 1)
+
+
+def test_after_an_undo_it_is_over_by_itself_when_nothing_comes_back() -> None:
+    """Twenty quiet steps from the undo on close it, and nothing more is tried."""
+    story = found_inert_late()
+    moods(story, 19)
+    assert story.incident.state == "open"
+    moods(story, 3)
+    assert (story.incident.state, story.sent()) == ("resolved", ["turn", "undo"])
+
+
 def test_a_knob_that_was_never_turned_is_not_called_inert() -> None:
     """The trainer was replaced before it answered: what is told since is no word on the knob, and the run is well."""
     story = turned(EFFECT, flow=0.0)
