@@ -10,6 +10,7 @@ that a busy machine shows less; the counts are reduced here, in the sidecar, nev
 import argparse
 import json
 import platform
+import random
 import time
 from typing import NamedTuple
 
@@ -85,8 +86,12 @@ def begun(ranks: int) -> Engine:
 
 
 def record(step: int, rank: int, load: ExpertLoad | None) -> Record:
-    """A healthy record of 30 values."""
-    values = {"loss": 1.0, "grad_norm": 0.5, "entropy": 0.7, "kl": 0.01, "step_applied": 1.0, "params_finite": 1.0}
+    """A healthy record of 30 values, that vary as a run's do: what never moves is looked at too cheaply."""
+    noise = random.Random(1000 * step + rank).lognormvariate
+    values = {
+        "loss": noise(0, 0.1), "grad_norm": noise(-0.7, 0.3), "entropy": 0.7 * noise(0, 0.1), "kl": noise(-4.6, 0.5),
+        "step_applied": 1.0, "params_finite": 1.0,
+    }  # fmt: skip
     values |= {f"metric/{i}": step + i / 7 for i in range(VALUES - len(values))}
     return Record("trainer", rank, f"life-{rank}", 0, step, step, 1000.0 + step, values, load)
 

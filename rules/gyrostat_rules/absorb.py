@@ -156,11 +156,17 @@ def _joined(first: Record, second: Record) -> Record:
 
 
 def _remember(windows: dict[str, Window], record: Record, made: dict[str, float]) -> None:
-    for name, value in {**record.values, **made}.items():
-        if name in windows or len(windows) < _SERIES:
-            window = windows.setdefault(name, Window())
-            window.rewind(record.step)  # nothing, but where a step is told in two records
-            window.add(record.step, value)
+    step = record.step
+    for told in (record.values, made):
+        for name, value in told.items():
+            window = windows.get(name)
+            if window is None:
+                if len(windows) >= _SERIES:
+                    continue
+                window = windows[name] = Window()
+            elif window.steps and window.steps[-1] >= step:  # a step that is told in two records
+                window.rewind(step)
+            window.add(step, value)
 
 
 def _go_back(state: State, moment: Moment, key: str, record: Record) -> None:

@@ -46,9 +46,11 @@ def _may_speak(rule: Rule, heard: frozenset[str], records: bool, closed: bool) -
 
 def _read(rule: Rule, state: State, moment: Moment) -> None:
     """One rule's readings; none of it, where it throws: what was alerting stays."""
+    readings: dict[str, Reading] = {}
     try:
-        found = (r for r in DETECTORS[rule.detector].read(rule.params, state, moment) if _is_meant(rule, r, state))
-        readings = {alert_id(rule, r): r for r in found}
+        for reading in DETECTORS[rule.detector].read(rule.params, state, moment):
+            if _is_meant(rule, reading, state):
+                readings[alert_id(rule, reading)] = reading
     except Exception as error:  # a slip in one detector must not end the watch of all others
         breaks(state, moment, rule, error)
         return

@@ -35,19 +35,28 @@ class Balance(NamedTuple):
 
 def balance(counts: Sequence[int]) -> Balance:
     """Balance of one row of counts; perfect where nothing was routed, for nothing is known then."""
-    return _balance(counts, sum(counts))
+    total = sum(counts)
+    use = _use(counts, total)
+    return Balance(*use, max(counts) / total if total else 0.0)
 
 
-def _balance(counts: Sequence[int], total: int) -> Balance:
+class _Use(NamedTuple):
+    """What is kept of each row at each step, the least balanced first in order."""
+
+    rho_eff: float
+    dead_share: float
+
+
+def _use(counts: Sequence[int], total: int) -> _Use:
     experts = len(counts)
     if not experts or not total:
-        return Balance(1.0, 0.0, 0.0)
+        return _Use(1.0, 0.0)
     # No loop of our own: a tenth of the time where there are 61 layers of 256; hypot rounds far below the correction.
     cv2 = experts * (math.hypot(*counts) / total) ** 2 - 1.0
     adjusted = max(0.0, cv2 - (experts - 1) / total)
     few = 0.1 * total / experts
     dead = bisect_left(sorted(counts), few) / experts if min(counts) < few else 0.0
-    return Balance(1.0 / (1.0 + adjusted), dead, max(counts) / total)
+    return _Use(1.0 / (1.0 + adjusted), dead)
 
 
 def worst(load: ExpertLoad) -> Balance:
@@ -73,7 +82,7 @@ def series_of(load: ExpertLoad | None, earlier: Iterable[ExpertLoad | None] = ()
     share of its layer's assignments that expert 5 gets. Of rows with too few assignments nothing.
     """
     rows = judged(load, earlier) if load else []
-    found = [(layer, loop, _balance(counts, total)) for layer, loop, counts, total in rows]
+    found = [(layer, loop, _use(counts, total)) for layer, loop, counts, total in rows]
     if not found or load is None:
         return {}
     layer, loop, low = min(found, key=itemgetter(2))
@@ -82,7 +91,7 @@ def series_of(load: ExpertLoad | None, earlier: Iterable[ExpertLoad | None] = ()
     if load.layers * load.loops <= _ROWS:
         out.update({f"{RHO_EFF}/{i}/{j}": b.rho_eff for i, j, b in found})
         out.update({f"{DEAD_SHARE}/{i}/{j}": b.dead_share for i, j, b in found})
-    pool = low
+    pool: _Use | Balance = low
     if load.loops > 1 or load.layers * load.experts <= _SHARES:
         pools = _pooled(rows)
         pool = min(map(balance, pools.values()))

@@ -6,6 +6,7 @@ balance is told from its first rows on, unless ``relative`` takes its beginning 
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
@@ -53,7 +54,7 @@ def expert_balance(params: ExpertBalance, state: State, moment: Moment) -> Itera
     for told in tellers(state):
         if not is_fresh(told.windows.get(experts.RHO_EFF), told.process):
             continue
-        for row in _rows(params, told):
+        for row in _rows(params, told, moment):
             if _bad(params, row) >= params.needed:
                 yield _reading(row, told, moment)
 
@@ -63,7 +64,7 @@ def balance_gauges(params: ExpertBalance, state: State, moment: Moment) -> Itera
     for told in tellers(state):
         if not is_fresh(told.windows.get(experts.RHO_EFF), told.process):
             continue
-        for row in _rows(params, told, every=True):
+        for row in _rows(params, told, moment, every=True):
             place = _place(row, told.windows) if row.name else {}
             labels = {**told.labels, **{k: str(v) for k, v in place.items()}}
             said = f"{_bad(params, row)} of the last {params.of} were uneven, by either, {params.needed} are needed"
@@ -77,16 +78,11 @@ def _bad(params: ExpertBalance, row: _Row) -> int:
     return sum(row.is_bad(rho, dead) for rho, dead in recent)
 
 
-def _rows(params: ExpertBalance, told: Told, every: bool = False) -> Iterator[_Row]:
+def _rows(params: ExpertBalance, told: Told, moment: Moment, every: bool = False) -> Iterator[_Row]:
     """The rows that may be breached, with their limits; with ``every``, those that are well too."""
-    windows, start = told.windows, experts.RHO_EFF + "/"
-    names = [n[len(start) :] for n in windows if n.startswith(start)]
-    for name in [n for n in names if n.replace("/", "", 1).isdecimal()] or [""]:  # not the pool, nor a trainer's own
-        rho = windows[start + name if name else experts.RHO_EFF]
-        dead = windows.get(f"{experts.DEAD_SHARE}/{name}" if name else experts.DEAD_SHARE)
-        if dead is None or not (is_fresh(rho, told.process) and is_fresh(dead, told.process)):
-            continue  # too few assignments of late, or a jump back has undone them
-        if not every and _is_well(params, rho.values[-params.of :], dead.values[-params.of :]):
+    of = params.of
+    for name, rho, dead in _told_rows(told, moment):
+        if not every and _is_well(params, rho.values[-of:], dead.values[-of:]):
             continue
         rho_limit, dead_limit = params.rho_below, params.dead_above
         if params.relative:
@@ -96,6 +92,31 @@ def _rows(params: ExpertBalance, told: Told, every: bool = False) -> Iterator[_R
             rho_limit = min(rho_limit, params.relative * was)
             dead_limit = max(dead_limit, 1.0 - params.relative * lived)
         yield _Row(name, rho, dead, rho_limit, dead_limit)
+
+
+def _told_rows(told: Told, moment: Moment) -> list[tuple[str, Window, Window]]:
+    """Each row's name and windows, of those told of late; looked up once a step for all rules.
+
+    None of a row with too few assignments of late, or one that a jump back has undone.
+    """
+    key = "rows", told.key
+    if key not in moment.looks:
+        pairs = ((n, told.windows[f"{experts.RHO_EFF}{n}"], told.windows.get(f"{experts.DEAD_SHARE}{n}"))
+                 for n in _row_names(tuple(told.windows)))  # fmt: skip
+        moment.looks[key] = [
+            (n[1:], rho, dead)
+            for n, rho, dead in pairs
+            if dead is not None and is_fresh(rho, told.process) and is_fresh(dead, told.process)
+        ]
+    return moment.looks[key]  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=256)
+def _row_names(series: tuple[str, ...]) -> tuple[str, ...]:
+    """``/1/0`` for each row; '' where only the worst is told. Not the pool, nor a series of a trainer's own."""
+    start = experts.RHO_EFF + "/"
+    names = [name[len(start) :] for name in series if name.startswith(start)]
+    return tuple(f"/{name}" for name in names if name.replace("/", "", 1).isdecimal()) or ("",)
 
 
 def _is_well(params: ExpertBalance, rho: list[float], dead: list[float]) -> bool:

@@ -13,8 +13,9 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from gyrostat_rules.detectors.gauge import ABOVE, Gauge, waits
-from gyrostat_rules.detectors.looks import Direction, Look, Names, Usual, looks, usual
+from gyrostat_rules.detectors.looks import Direction, Look, Names, looks
 from gyrostat_rules.detectors.reading import Reading
+from gyrostat_rules.detectors.usual import Usual, usual
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import State
 
@@ -53,16 +54,12 @@ def drift(params: Drift, state: State, moment: Moment) -> Iterator[Reading]:
     for look in looks(params.series, state, moment, params.window):
         if len(look.values) < params.reference + _NOW:
             continue
-        known = _known(params, look.values)
-        if known is None:
+        if (way := _way(params, look.values)) is None:
             continue
-        now = known.distances(look.values[-_NOW:])
-        for sign in _SIGNS[params.direction]:
-            if sign * median(now) <= params.delta:
-                continue  # the cheap way out, of most healthy steps
-            change = _change(params, known, look.values, sign)
-            if change.rise > params.limit:
-                yield _reading(params, look, known, change, sign)
+        known, sign = way
+        change = _change(params, known, look.values, sign)
+        if change.rise > params.limit:
+            yield _reading(params, look, known, change, sign)
 
 
 def drift_gauges(params: Drift, state: State, moment: Moment) -> Iterator[Gauge]:
@@ -82,11 +79,31 @@ def drift_gauges(params: Drift, state: State, moment: Moment) -> Iterator[Gauge]
             yield Gauge(look.labels, look.series, change.rise, limit, ABOVE, said, f"Page-Hinkley sum, {way}")
 
 
-def _known(params: Drift, values: Sequence[float]) -> Usual | None:
-    known = usual(values[: params.reference], log=params.log, floor=params.floor)
-    if known is None:
+def _way(params: Drift, values: Sequence[float]) -> tuple[Usual, float] | None:
+    """What is usual, and the direction in which the newest values have left it; None where they have not.
+
+    Asked first with the spread as it is: widened it only brings them nearer, and most healthy steps end here.
+    """
+    plain = usual(values[: params.reference], log=params.log, floor=params.floor)
+    if plain is None or _sign(params, plain, values) is None:
         return None
-    return known._replace(spread=known.spread * _stretch(known.distances(values[: params.reference])))
+    known = _widened(params, plain, values)
+    sign = _sign(params, known, values)
+    return None if sign is None else (known, sign)
+
+
+def _sign(params: Drift, known: Usual, values: Sequence[float]) -> float | None:
+    away = median(known.distances(values[-_NOW:]))
+    return next((sign for sign in _SIGNS[params.direction] if sign * away > params.delta), None)
+
+
+def _known(params: Drift, values: Sequence[float]) -> Usual | None:
+    plain = usual(values[: params.reference], log=params.log, floor=params.floor)
+    return None if plain is None else _widened(params, plain, values)
+
+
+def _widened(params: Drift, plain: Usual, values: Sequence[float]) -> Usual:
+    return plain._replace(spread=plain.spread * _stretch(plain.distances(values[: params.reference])))
 
 
 def _change(params: Drift, known: Usual, values: Sequence[float], sign: float) -> Change:

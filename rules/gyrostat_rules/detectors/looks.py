@@ -1,4 +1,4 @@
-"""Look: what one process has told of one series. Usual: where such values lie, and how far a new one is from there.
+"""Look: what one process has told of one series.
 
 The detectors of numbers (spike, drift, drop, level, knob_drift) begin with these. A series is named by what it
 measures: ``grad_norm`` finds ``grad_norm`` and, where none is called just that, ``actor/grad_norm``. Values that are
@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from statistics import median
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -31,9 +30,6 @@ PATTERNS: Mapping[str, Callable[[str], object]] = {
     "any checked reward": re.compile(r"(?i).*rewards?[-_/.].*(?:acc|correct|exact|verif|solv|pass)").match,
 }
 
-_SIGMA = 1.4826  # standard deviations in a median absolute deviation, for normal values
-_POSITIVE = 0.9  # share of values that must be above 0 for logarithms: a KL begins at 0 and is positive ever after
-
 
 class Look(NamedTuple):
     """Finite values of one series of one process, oldest first, the newest last; never empty."""
@@ -48,31 +44,6 @@ class Look(NamedTuple):
     def labels(self) -> dict[str, str]:
         """Whose series it is, as an alert's labels."""
         return {"role": self.role, "rank": str(self.rank), "series": self.series}
-
-
-class Usual(NamedTuple):
-    """Median and standard deviation as the median absolute deviation gives it; of logarithms where ``log``."""
-
-    middle: float
-    spread: float
-    log: bool
-
-    @property
-    def value(self) -> float:
-        """The median in the series' own unit."""
-        return math.exp(self.middle) if self.log else self.middle
-
-    def at(self, distance: float) -> float:
-        """The value that lies so many spreads above the median, in the series' own unit."""
-        there = self.middle + distance * self.spread
-        return math.exp(there) if self.log else there
-
-    def distances(self, values: Iterable[float]) -> list[float]:
-        """How many spreads each value lies above the median; minus infinity where there is no logarithm of it."""
-        middle, spread, log = self.middle, self.spread, math.log
-        if not self.log:
-            return [(v - middle) / spread for v in values]
-        return [(log(v) - middle) / spread if v > 0 else -math.inf for v in values]
 
 
 def looks(names: Iterable[str], state: State, moment: Moment, most: int = WINDOW) -> Iterator[Look]:
@@ -162,26 +133,6 @@ def found(names: Iterable[str], told: Iterable[str]) -> Iterator[str]:
             yield from filter(PATTERNS[name], told)
         else:
             yield from (other for other in told if measured(other) == name)
-
-
-def usual(values: Sequence[float], *, log: bool, floor: float) -> Usual | None:
-    """The Usual of ``values``; None where they do not vary at all and give no scale.
-
-    The spread is at least ``floor`` of the median (5 %): a series that hardly moves must not
-    alarm at its first breath. ``log`` holds where nine of ten values are above 0, and plain values are taken elsewhere.
-    """
-    positive = [v for v in values if v > 0] if log else []
-    if positive and len(positive) >= _POSITIVE * len(values):
-        middle, spread = _robust([math.log(v) for v in positive])
-        return Usual(middle, max(spread, math.log1p(floor), 1e-12), True)
-    middle, spread = _robust(values)
-    spread = max(spread, floor * abs(middle))
-    return Usual(middle, spread, False) if spread > 0 else None
-
-
-def _robust(values: Sequence[float]) -> tuple[float, float]:
-    middle = median(values)
-    return middle, _SIGMA * median([abs(v - middle) for v in values])
 
 
 def _until(window: Window, step: int, most: int) -> tuple[list[int], list[float]]:

@@ -10,8 +10,9 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from gyrostat_rules.detectors.gauge import ABOVE, Gauge, waits
-from gyrostat_rules.detectors.looks import Look, Names, Usual, looks, usual
+from gyrostat_rules.detectors.looks import Look, Names, looks
 from gyrostat_rules.detectors.reading import Reading
+from gyrostat_rules.detectors.usual import Usual, usual
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import WINDOW, State
 

@@ -13,8 +13,9 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from gyrostat_rules.detectors.gauge import AT_LEAST, Gauge
-from gyrostat_rules.detectors.looks import Look, Names, Usual, looks, usual
+from gyrostat_rules.detectors.looks import Look, Names, looks
 from gyrostat_rules.detectors.reading import Reading
+from gyrostat_rules.detectors.usual import Usual, usual
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import State, key_of
 

@@ -12,8 +12,9 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from gyrostat_rules.detectors.gauge import ABOVE, BELOW, Gauge, waits
-from gyrostat_rules.detectors.looks import Direction, Look, Names, Usual, looks, usual
+from gyrostat_rules.detectors.looks import Direction, Look, Names, looks
 from gyrostat_rules.detectors.reading import Reading
+from gyrostat_rules.detectors.usual import Usual, usual
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.state import State
 
@@ -57,8 +58,10 @@ def spike(params: Spike, state: State, moment: Moment) -> Iterator[Reading]:
     for look in looks(params.series, state, moment, params.window + params.of):
         few = _few(params, look.values)
         before, newest = look.values[:-few], look.values[-few:]
-        yard = _yard(params, before, newest) if len(before) >= params.least else None
-        if yard is None or yard.far[-1] <= yard.limit or abs(newest[-1]) < params.beyond:
+        if abs(newest[-1]) < params.beyond or len(before) < params.least or _is_near(params, before, newest[-1]):
+            continue
+        yard = _yard(params, before, newest)
+        if yard is None or yard.far[-1] <= yard.limit:
             continue
         beyond = [f > yard.limit for f in yard.far]
         if sum(beyond) >= min(params.needed, few) or yard.far[-1] > yard.alone:
@@ -94,6 +97,17 @@ def _gauge(params: Spike, look: Look, yard: _Yard, before: Sequence[float]) -> G
 def _few(params: Spike, values: Sequence[float]) -> int:
     """How many are looked at as new: a young run has little to compare with."""
     return max(1, min(params.of, len(values) - params.least))
+
+
+def _is_near(params: Spike, before: Sequence[float], newest: float) -> bool:
+    """True where the least spread there can be, ``floor`` of the median, keeps it within the limit.
+
+    The cheap way out, of most healthy steps: logarithms reach further, for (1 + f) ** z is at least 1 + z * f.
+    """
+    if params.direction != "up" or params.z < 1 or 2 * len(before) < params.window:
+        return False
+    middle = sorted(before)[(len(before) - 1) // 2]
+    return newest <= 0.999 * middle * (1 + params.z * params.floor) if middle > 0 else False
 
 
 def _yard(params: Spike, before: Sequence[float], newest: Sequence[float]) -> _Yard | None:
