@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from gyrostat_agent.demo.cases import Case, Deed
-from gyrostat_agent.demo.course import Course
+from gyrostat_agent.demo.course import Course, Point
 from gyrostat_agent.demo.trio import Trio
 
 _WITHIN = 3  # steps in which a finite death is one incident
@@ -121,8 +121,11 @@ def _entropy_is_back(after: Callable[[Course], list[Deed]], trio: Trio) -> str:
     since = action.applied_step
     course = trio.treated.course
     points = [p for p in course.points if since < p.step <= since + _ENTROPY_STEPS]
-    above = any(p.values.get("entropy_average", 0.0) >= p.values.get("entropy_floor", math.inf) for p in points)
-    return "" if above else f"the entropy was not above its floor within {_ENTROPY_STEPS} steps of step {since}"
+    return (
+        ""
+        if any(map(_above_its_floor, points))
+        else f"the entropy was not above its floor within {_ENTROPY_STEPS} steps of step {since}"
+    )
 
 
 def _experts_are_even(trio: Trio) -> str:
@@ -147,12 +150,20 @@ def _router_left_alone(trio: Trio) -> str:
 
 
 def _found_inert(trio: Trio) -> str:
-    """The first rung was found to have no effect within its horizon, and the next one held."""
+    """The first rung was found to have no effect within its horizon, and the next one held.
+
+    Counted are the steps at which it was called for: a control that rests above the floor shows nothing either way.
+    """
     deeds = [d for d in _first(trio, "entropy").deeds.values() if d.outcome and d.remedy != "undo"]
     if not deeds or deeds[0].outcome != "ineffective":
         return "the knob that does nothing was not found"
-    late = deeds[0].ended_step - deeds[0].applied_step
-    return f"it was found {late} steps after the action" if late > _HORIZON else ""
+    since, until = deeds[0].applied_step, deeds[0].ended_step
+    late = sum(since < p.step <= until and not _above_its_floor(p) for p in trio.treated.course.points)
+    return f"it was called for at {late} steps before it was found" if late > _HORIZON else ""
+
+
+def _above_its_floor(point: Point) -> bool:
+    return point.values.get("entropy_average", 0.0) >= point.values.get("entropy_floor", math.inf)
 
 
 _RATE, _ALL = ("lr_scale", "max_grad_norm"), ("lr_scale", "max_grad_norm", "kl_coef", "kl_clamp", "ratio_cap")

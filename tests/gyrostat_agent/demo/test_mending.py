@@ -122,7 +122,8 @@ WAYS = {
     "router turned": Way("mismatch", "router_aux_coef was turned", lambda t: turns(t, "kl_coef", "router_aux_coef")),
     "inert and not found": Way("inert_knob", "the knob that does nothing was not found", lambda t: ends(t, "done")),
     "inert and nothing done": Way("inert_knob", "the knob that does nothing was not found", lambda t: do(t)),
-    "inert and found late": Way("inert_knob", "found 41 steps after", lambda t: setattr(deeds(t)[0], "ended_step", 72)),
+    "inert and found late": Way("inert_knob", "it was called for at 41 steps before it was found", lambda t: tell(
+        setattr(deeds(t)[0], "ended_step", 72) or t, range(32, 73), entropy_average=0.2)),  # type: ignore[func-returns-value]
     "no rung behind": Way("inert_knob", "no action held", lambda t: do(t, *deeds(t)[:2])),
     "the next is inert too": Way("inert_knob", "the entropy was not above its floor within 40 steps of step 40",
                                  lambda t: tell(t, range(40, 121), entropy_average=0.2)),
@@ -187,6 +188,8 @@ NO_HARM = {
     "led by the knob": Way("divergence", "", lambda t: setattr(case(t), "kind", "knobs")),
     "third step": Way("divergence", "", lambda t: is_late(t, 3)),
     "back at the last step": Way("entropy_collapse", "", lambda t: tell(t, range(32, 71), entropy_average=0.2)),
+    "not called for while above": Way("inert_knob", "", lambda t: tell(
+        setattr(deeds(t)[0], "ended_step", 72) or t, range(42, 121), entropy_average=0.31)),  # type: ignore[func-returns-value]
     "even at the last step": Way("expert_imbalance", "", lambda t: tell(t, range(30, 52), balance=(0.5, 0.5))),
     "high enough": Way("expert_imbalance", "", lambda t: tell(t, range(100, 121), reward=0.9)),
 }  # fmt: skip
