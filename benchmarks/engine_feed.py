@@ -1,4 +1,4 @@
-"""What feeding one record to the engine costs: 30 values, one rank and eight, with and without expert counts.
+"""What feeding one record to the engine costs: 30 values, one rank, eight and 256, with and without expert counts.
 
     python benchmarks/engine_feed.py [--json] [--steps 2000]
 
@@ -34,6 +34,7 @@ class Case(NamedTuple):
 CASES = (
     Case("1 rank", 1, False),
     Case("8 ranks", 8, False),
+    Case("256 ranks", 256, False),
     Case("1 rank, backlog of 100 steps", 1, False, 100),
     Case("1 rank, 61 x 256 counts", 1, True),
     Case("8 ranks, 61 x 256 counts", 8, True),
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--steps", type=int, default=2000, help="steps a case (default: 2000)")
     given = parser.parse_args()
-    rows = {case.name: measure(case, given.steps if not case.counts else max(20, given.steps // 20)) for case in CASES}
+    rows = {case.name: measure(case, _steps(case, given.steps)) for case in CASES}
     if given.json:
         print(json.dumps({"unit": "us/record", "python": platform.python_version(), "cases": rows}, indent=2))
         return
@@ -54,6 +55,10 @@ def main() -> None:
         print(
             f"{name:32} p50 {row['p50']:9.1f} µs   p99 {row['p99']:9.1f} µs   state {row['state_bytes'] / 1e3:7.0f} kB"
         )
+
+
+def _steps(case: Case, wanted: int) -> int:
+    return max(20, wanted // 20) if case.counts or case.ranks > 8 else wanted
 
 
 def measure(case: Case, steps: int) -> dict[str, float]:

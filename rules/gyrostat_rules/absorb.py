@@ -6,7 +6,7 @@ time on nothing.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gyrostat.wire import Hello, Record
@@ -14,6 +14,7 @@ from gyrostat_rules import bystander, experts, faultlog
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import UNTOLD, Answer, CheckpointSeen, Delivery, Died, Ended, FaultLine, Item, SourceState
 from gyrostat_rules.jump import forget_alerts, jumped, rewind
+from gyrostat_rules.manyranks import is_one_of_many, kept
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import answered, delivered, replaced
 from gyrostat_rules.state import Jump, Process, State, Window, key_of
@@ -120,7 +121,9 @@ def _forget_ranks(state: State, moment: Moment, role: str, world: int) -> None:
 
 def _take_record(state: State, moment: Moment, record: Record) -> None:
     key = key_of(record.role, record.rank)
-    process = state.processes.setdefault(key, Process(record.role, record.rank, record.incarnation))
+    process = state.processes.get(key)
+    if process is None:
+        process = state.processes[key] = Process(record.role, record.rank, record.incarnation)
     if not bystander.leads(process, record):
         bystander.join(state, key, record)
         return
@@ -136,9 +139,14 @@ def _take_record(state: State, moment: Moment, record: Record) -> None:
             process.step_seconds = [*process.step_seconds[-_STEP_TIMES:], record.time - process.last_at]
     process.spoken = True
     process.last_step, process.last_at, process.segment = record.step, max(process.last_at, record.time), record.segment
-    made = experts.series_of(record.load, (r.load for r in state.recent[key]))
-    _remember(state.windows.setdefault(key, {}), record, made)
-    state.recent[key] = [*state.recent[key][-_RECENT:], record._replace(load=experts.thin(record.load))]
+    windows, recent = state.windows.setdefault(key, {}), state.recent[key]
+    if is_one_of_many(record.role, record.rank):
+        _remember(windows, record.step, kept(moment, record))
+    else:
+        _remember(windows, record.step, record.values)
+        _remember(windows, record.step, experts.series_of(record.load, (r.load for r in recent)))
+    short = record._replace(load=experts.thin(record.load)) if record.load is not None else record
+    state.recent[key] = [*recent[-_RECENT:], short]
     state.buckets.setdefault(record.step, {})[key] = record
     ahead = (record.segment, record.step) > (state.segment, state.step)
     if record.role == "trainer" and (record.rank == 0 or ahead):
@@ -155,18 +163,16 @@ def _joined(first: Record, second: Record) -> Record:
     return second._replace(values={**first.values, **second.values, **odd}, load=second.load or first.load)
 
 
-def _remember(windows: dict[str, Window], record: Record, made: dict[str, float]) -> None:
-    step = record.step
-    for told in (record.values, made):
-        for name, value in told.items():
-            window = windows.get(name)
-            if window is None:
-                if len(windows) >= _SERIES:
-                    continue
-                window = windows[name] = Window()
-            elif window.steps and window.steps[-1] >= step:  # a step that is told in two records
-                window.rewind(step)
-            window.add(step, value)
+def _remember(windows: dict[str, Window], step: int, values: Mapping[str, float]) -> None:
+    for name, value in values.items():
+        window = windows.get(name)
+        if window is None:
+            if len(windows) >= _SERIES:
+                continue
+            window = windows[name] = Window()
+        elif window.steps and window.steps[-1] >= step:  # a step that is told in two records
+            window.rewind(step)
+        window.add(step, value)
 
 
 def _go_back(state: State, moment: Moment, key: str, record: Record) -> None:

@@ -11,6 +11,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from gyrostat_rules import experts
+from gyrostat_rules.manyranks import is_one_of_many
 from gyrostat_rules.series import measured
 from gyrostat_rules.state import Process, State, Window
 
@@ -33,7 +34,7 @@ class Told(NamedTuple):
 
 
 def tellers(state: State) -> list[Told]:
-    """The processes that live and have told something.
+    """The processes that live and have told something; of many ranks the first ones.
 
     Not those of a moment's records: an engine looks once more after each batch, without records, and what a
     detector does not return then is cleared.
@@ -41,7 +42,7 @@ def tellers(state: State) -> list[Told]:
     return [
         Told(key, process, state.windows[key])
         for key, process in state.processes.items()
-        if not process.ended and key in state.windows
+        if not process.ended and key in state.windows and not is_one_of_many(process.role, process.rank)
     ]
 
 

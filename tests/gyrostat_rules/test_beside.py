@@ -9,14 +9,24 @@ from gyrostat.wire import Hello, Record
 from gyrostat_rules.detectors import Reading
 from gyrostat_rules.detectors.beside import Beside, beside
 from gyrostat_rules.engine import Engine
-from gyrostat_rules.inputs import Batch
+from gyrostat_rules.inputs import Batch, Pack
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import RulePack
+
+PACK = """
+pack: beside
+groups:
+  - name: one
+    rules:
+      - {alert: Slow, detector: beside, with: {series: [busy_time]}, severity: warning}
+playbooks: []
+"""
 
 
 def readings(columns: Sequence[Sequence[float]], role: str = "trainer", **how: Any) -> dict[int, list[Reading]]:
     """What is breached at each step, of ranks that tell a column each."""
     engine, found = Engine(), dict[int, list[Reading]]()
+    engine.feed(Pack(0.0, "digest", PACK))  # of many ranks only that is kept by which a rule compares them
     engine.feed(Batch(0.0, tuple(Hello("run", "trainer", r, len(columns), "a") for r in range(len(columns)))))
     for step, row in enumerate(zip(*columns, strict=True)):
         records = tuple(

@@ -59,7 +59,7 @@ def beside_gauges(params: Beside, state: State, moment: Moment) -> Iterator[Gaug
 def _groups(params: Beside, state: State, moment: Moment) -> Iterator[list[Look]]:
     """The ranks of each role and series that have told the moment's step; one alone is beside nobody."""
     groups: dict[tuple[str, str], list[Look]] = {}
-    for look in looks(params.series, state, moment, params.of):
+    for look in looks(params.series, state, moment, params.of, every_rank=True):
         if look.steps[-1] == moment.step:
             groups.setdefault((look.role, look.series), []).append(look)
     return (ranks for ranks in groups.values() if len(ranks) > 1)

@@ -15,6 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from gyrostat.wire import Record
+from gyrostat_rules.manyranks import first_ranks
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.series import measured
 from gyrostat_rules.state import WINDOW, State, Window, key_of
@@ -46,13 +47,16 @@ class Look(NamedTuple):
         return {"role": self.role, "rank": str(self.rank), "series": self.series}
 
 
-def looks(names: Iterable[str], state: State, moment: Moment, most: int = WINDOW) -> Iterator[Look]:
+def looks(
+    names: Iterable[str], state: State, moment: Moment, most: int = WINDOW, *, every_rank: bool = False
+) -> Iterator[Look]:
     """A Look at each of the series, for each process that spoke: its last ``most`` values up to the moment's step.
 
     None where the newest value is not finite, or is older than the series' own spacing: one told every tenth step
-    is looked at between its values too, so that its alert neither flickers nor stays once it is told no more.
+    is looked at between its values too, so that its alert neither flickers nor stays once it is told no more. Of many
+    ranks the first ones, and with ``every_rank`` all.
     """
-    for record in moment.records:
+    for record in moment.records if every_rank else first_ranks(moment):
         key = key_of(record.role, record.rank)
         windows = state.windows.get(key, {})
         for name in _found(names, windows, _known(moment, key, windows).measures):
@@ -64,7 +68,7 @@ def looks(names: Iterable[str], state: State, moment: Moment, most: int = WINDOW
 def told(state: State, moment: Moment) -> frozenset[str]:
     """Names of all series of the processes that spoke, and what they measure."""
     names = frozenset[str]()
-    for record in moment.records:
+    for record in first_ranks(moment):
         key = key_of(record.role, record.rank)
         theirs = _known(moment, key, state.windows.get(key, {})).told
         names = theirs if not names else names if names is theirs else names | theirs

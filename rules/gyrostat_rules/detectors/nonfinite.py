@@ -11,7 +11,7 @@ every loss-NaN rule).
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -38,7 +38,7 @@ class NonFinite(NamedTuple):
 
 def nonfinite(params: NonFinite, state: State, moment: Moment) -> Iterator[Reading]:
     """One reading a process whose newest record holds a value of the wanted classes."""
-    for record in _records(state, moment):
+    for record in _suspects(moment) if moment.records else _records(state, moment):
         found = _wanted(params, record, state)
         reason = _confirmation(record, state, moment) if found else ""
         if not found or (params.confirmed and not reason):
@@ -68,6 +68,18 @@ def _wanted(params: NonFinite, record: Record, state: State) -> dict[str, str]:
     return found
 
 
+def _suspects(moment: Moment) -> Sequence[Record]:
+    """The moment's records that are not finite throughout; picked once a moment, for there may be hundreds."""
+    if "suspects" not in moment.looks:
+        moment.looks["suspects"] = [r for r in moment.records if not _is_finite(r)]
+    return moment.looks["suspects"]  # type: ignore[no-any-return]
+
+
+def _is_finite(record: Record) -> bool:
+    """Fast: a finite sum has only finite terms."""
+    return math.isfinite(sum(record.values.values())) and record.values.get(series.PARAMS_FINITE) != 0.0
+
+
 def _records(state: State, moment: Moment) -> Iterable[Record]:
     """The moment's records; where it has none, the last word of each process that died."""
     if moment.records:
@@ -77,10 +89,10 @@ def _records(state: State, moment: Moment) -> Iterable[Record]:
 
 
 def classify(record: Record, state: State) -> dict[str, str]:
-    """Each suspicious series of a record and its class. Fast: a finite sum has only finite terms."""
-    found = {}
-    if not math.isfinite(sum(record.values.values())):
-        found = {n: series.meaning(n) for n, v in record.values.items() if not math.isfinite(v)}
+    """Each suspicious series of a record and its class."""
+    if _is_finite(record):
+        return {}
+    found = {n: series.meaning(n) for n, v in record.values.items() if not math.isfinite(v)}
     if record.values.get(series.PARAMS_FINITE) == 0.0:  # an expert that nobody routes to shows in no loss
         found[series.PARAMS_FINITE] = POISON
     if found:
