@@ -12,10 +12,12 @@ import resource
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126  # as shells leave
 _PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by this interpreter, which a child must not inherit
 _DUMPED = 128  # what shells add to a signal's number
+Action: TypeAlias = tuple[int, int, str, int, int] | tuple[int, int, int]  # as posix_spawn takes them
 
 
 class StartError(Exception):
@@ -31,19 +33,23 @@ class StartError(Exception):
         self.passing = passing
 
 
-def start(command: Sequence[str], environment: Mapping[str, str], mask: frozenset[int], *, apart: bool = False) -> int:
+def start(
+    command: Sequence[str], environment: Mapping[str, str], mask: frozenset[int], *, apart: bool = False,
+    actions: Sequence[Action] = (), setsid: bool = False,
+) -> int:  # fmt: skip
     """PID of ``command``, found on the PATH, with ``mask`` as its blocked signals; raises StartError.
 
     ``apart`` gives it a session of its own, an empty stdin, and our stderr as its stdout: a Ctrl-C or a closed
-    terminal does not reach it, and it neither reads nor writes what is meant for the trainer.
+    terminal does not reach it, and it neither reads nor writes what is meant for the trainer. ``actions`` are done to
+    its descriptors instead; ``setsid`` gives it a session alone.
     """
     try:
         return os.posix_spawnp(
             command[0],
             tuple(command),
             environment,
-            file_actions=_detached() if apart else (),
-            setsid=apart,
+            file_actions=_detached() if apart else actions,
+            setsid=apart or setsid,
             setsigmask=mask,
             setsigdef=_PYTHONS_OWN,
         )
@@ -94,10 +100,8 @@ def leave_as(status: int) -> int:
     return _DUMPED + number
 
 
-def _detached() -> list[tuple[int, int, str, int, int] | tuple[int, int, int]]:
-    actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]] = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-    ]
+def _detached() -> list[Action]:
+    actions: list[Action] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     if sys.stderr is not None:
         return [*actions, (os.POSIX_SPAWN_DUP2, 2, 1)]
     # Started with stderr closed: descriptor 2 may be anything by now, a record file even.

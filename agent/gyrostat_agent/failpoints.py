@@ -13,6 +13,8 @@ POINTS = (
     "batch.drained", "batch.decided", "turn.committed", "ledger.written", "resume.written", "directive.linked",
     "bell.rung", "records.deleted", "snapshot.saved", "settled",
 )  # fmt: skip
+# Inside a bite of the journal's retention; apart, for a run must be old before it passes them.
+RETENTION_POINTS = ("letgo.stated", "letgo.dropped", "letgo.shrunk")
 
 strike: Callable[[str], None] | None = None
 

@@ -5,22 +5,28 @@ run: where too many connections are open, the oldest goes, for it is the one tha
 """
 
 import contextlib
+import math
 import socket
 import socketserver
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 
 class Listener(socketserver.ThreadingMixIn, HTTPServer):
-    """Listens at host and port, by IPv6 where the host is written so; raises OSError. ``most`` may be open at once."""
+    """Listens at host and port, by IPv6 where the host is written so; raises OSError.
+
+    ``most`` may be open at once, each for ``longest`` seconds: for ever where whoever asks keeps its connection.
+    """
 
     daemon_threads = True
     block_on_close = False  # a client that hangs must not hold up our end
     request_queue_size = 128
     most = 32
+    longest = math.inf
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._open: dict[Any, None] = {}  # oldest first
+        self._open: dict[Any, float] = {}  # since when, oldest first
         self._host = address[0]
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, handler)
@@ -40,11 +46,22 @@ class Listener(socketserver.ThreadingMixIn, HTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve it, in place of the oldest where there are too many."""
         for old in list(self._open)[: max(0, len(self._open) + 1 - self.most)]:
-            with contextlib.suppress(OSError):
-                old.shutdown(socket.SHUT_RDWR)
-            self._open.pop(old, None)
-        self._open[request] = None
+            self._cut(old)
+        self._open[request] = time.monotonic()
         super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Between two looks: end what has been open for too long, for a byte now and then is in time for ever."""
+        super().service_actions()
+        if self.longest < math.inf:
+            end = time.monotonic() - self.longest
+            for old in [request for request, since in list(self._open.items()) if since < end]:
+                self._cut(old)
+
+    def _cut(self, request: Any) -> None:
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
+        self._open.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
         """It is served."""

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from gyrostat.wire import Hello, RunDirectory
 from gyrostat_agent import failpoints, ledgerfile
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
+from gyrostat_agent.custody import Custody
 from gyrostat_agent.errors import TemporaryError
-from gyrostat_agent.recovery import recover, settle, trust
+from gyrostat_agent.recovery import doubt, recover, settle, trust
 from gyrostat_agent.senses import Checkpoints, Surroundings
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.commands import CommandFiles
@@ -55,6 +56,7 @@ class Agent:
         self._directives = DirectiveFiles(run)
         self._commands = CommandFiles(run)
         self.journal, self.engine, self._fresh, distrust, lost = recover(run)
+        self.custody = Custody(self.journal, settings.journal_days, settings.journal_bytes)
         self._records = RecordFiles(run, self.journal.offsets(), introduce=lost)
         self._around = around
         self._logs = LogFiles(settings.logs, self.journal.offsets(), FORMATS.get(settings.log_format))
@@ -127,11 +129,15 @@ class Agent:
         settings = self._settings
         floor = self._directives.newest() + 1
         self._history = self._fresh and floor > 1
+        trainer = self.engine.state.trainer()
+        if not distrust and not self._fresh and trainer is not None and trainer.root:
+            # Before the first turn, with which it would be written over.
+            distrust = doubt(self.journal, self.engine.state, trainer.root)
+        if distrust:  # said first of all: neither rules nor mode may lead to anything before it is known
+            self._take(Command(now, Verb.DISTRUST, {"reason": distrust}))
         self._take(Pack(now, settings.pack_digest, settings.pack_text))
         words = {"mode": settings.mode, "approvals": settings.approvals, "run": settings.run, "next_directive": floor}
         self._take(Command(now, Verb.CONFIGURE, words))
-        if distrust:
-            self._take(Command(now, Verb.DISTRUST, {"reason": distrust}))
         if self._keep_facts(durable=True) and (failed := settle(self.engine, self._directives, now, self._spoilt)):
             self._take(Batch(now, tuple(failed)))
         failpoints.reach("settled")
@@ -171,12 +177,13 @@ class Agent:
             return
         failpoints.reach("batch.decided")
         sent = [e for e in entries if "orders" in e.data]
-        self.journal.commit(given, entries, offsets or {}, sync=any(map(_irreversible, sent)))
+        seq = self.journal.commit(given, entries, offsets or {}, sync=any(map(_irreversible, sent)))
         failpoints.reach("turn.committed")
         self.entries += entries
         self.turns += 1
         self._unsaved += 1
-        self._ledger_due = self._ledger_due or any(map(_must_outlive_the_pod, entries))
+        noted = self.custody.see(seq, entries)
+        self._ledger_due = self._ledger_due or noted or any(map(_must_outlive_the_pod, entries))
         self._keep_facts()
         failed = [f for e in sent for f in self._carry_out(e)]
         self._look_for_root()
@@ -225,6 +232,9 @@ class Agent:
     def _tidy(self, now: float) -> None:
         if self._unsaved >= self._settings.snapshot_turns:
             self._save_snapshot()
+        if not self.engine.state.settings.distrust:
+            self.custody.tidy(now)
+        self._tell(now, "journal", self.custody.fault, "what nobody needs is let go again")
         self._keep_facts(durable=True)
         self._tell(now, "ledger", self._ledger_fault, "the ledger is written again")
         self._checkpoints.keep(keep(self.engine.state, self._settings.pins))
@@ -239,8 +249,7 @@ class Agent:
 
     def _save_snapshot(self) -> None:
         if self._unsaved:
-            seq = int(self.journal.head().partition(":")[0])
-            self.journal.save_snapshot(seq, self.engine.snapshot())
+            self.custody.save(self.engine.snapshot(), self.engine.state.step)
             self._unsaved = 0
             failpoints.reach("snapshot.saved")
 
@@ -261,8 +270,9 @@ class Agent:
         due = self._ledger_due or (durable and not self._ledger_durable)
         if due and trainer is not None and trainer.root and not state.settings.distrust:
             last = self._ledger_mark if trainer.root == self._ledger_root else None
-            head = self.journal.head()
-            self._ledger_mark = ledgerfile.write(trainer.root, facts(state), head, durable=durable, last=last)
+            self._ledger_mark = ledgerfile.write(
+                trainer.root, facts(state), self.journal.head(), durable=durable, last=last, heads=self.custody.heads
+            )
             self._ledger_root = trainer.root
             self._ledger_due, self._ledger_durable = False, durable
 

@@ -11,13 +11,17 @@ from typing import NamedTuple
 
 from gyrostat.wire import RunDirectory
 from gyrostat.wire.rights import read_trusted
+from gyrostat_agent import ledgerfile
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.errors import DistrustError
 from gyrostat_agent.journal import Journal, JournalError, encode_entry
+from gyrostat_rules import ledger
+from gyrostat_rules.arming import SHADOW, acts_on, may_act
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import Entry
 from gyrostat_rules.inputs import Delivery, DeliveryWord
 from gyrostat_rules.outcome import in_flight
+from gyrostat_rules.state import State
 
 
 class Recovered(NamedTuple):
@@ -40,7 +44,7 @@ def recover(run: RunDirectory) -> Recovered:
     distrust = "" if verdict.ok else f"the journal's chain is broken at turn {verdict.broken_at}: {verdict.why}"
     lost = False
     try:
-        engine = rebuilt(journal, believe_snapshot=verdict.ok)
+        engine = rebuilt(journal, believe_snapshot=verdict.ok, below=verdict.broken_at)
     except (DistrustError, JournalError, ValueError, TypeError) as error:
         engine, distrust, lost = Engine(), distrust or str(error), True
     if distrust and distrust == _trusted(run):
@@ -50,6 +54,27 @@ def recover(run: RunDirectory) -> Recovered:
     # By what is known and not by the number of turns: an agent that died before the first Hello has read no ledger.
     fresh = not distrust and (trainer is None or not trainer.incarnation)
     return Recovered(journal, engine, fresh, distrust, lost)
+
+
+def doubt(journal: Journal, state: State, root: str) -> str:
+    """Why the ledger beside the checkpoints does not go with this journal, or ''; where there is none, it is written.
+
+    One that a newer agent wrote must not be overwritten, and one that knows of turns which this journal lacks says that
+    the run directory is an older copy: budgets have been used up and numbers given that nobody here remembers.
+    """
+    found, why = ledgerfile.read(root)
+    if found is None:
+        return why
+    if why := ledger.doubt(found):
+        return f"{ledgerfile.path_of(root)} cannot be read: {why}"
+    if ledgerfile.head_of(found) == state.taken_up != "":  # another pod's, which this journal begins with
+        return ""
+    if (head := next((h for h in ledgerfile.heads_of(found) if not journal.passes(h)), "")) == "":
+        return ""
+    return (
+        f"{ledgerfile.path_of(root)} was written at turn {head.partition(':')[0][:20]} of a journal that is not here: "
+        "this run directory is an older copy, or another one was used meanwhile"
+    )
 
 
 def trust(run: RunDirectory, reason: str) -> None:
@@ -72,24 +97,34 @@ def settle(engine: Engine, directives: DirectiveFiles, now: float, spoilt: Calla
     checkpoint that is ``spoilt(path, digest)`` by now, which says how, or ''.
     """
     failed: list[Delivery | None] = []
-    if engine.state.settings.mode != "act" or engine.state.settings.distrust:
+    settings = engine.state.settings
+    if settings.distrust:
         return []
-    for _, action in in_flight(engine.state):
-        if now >= action.expires_at or not action.orders:
+    for incident, action in in_flight(engine.state):
+        stands = acts_on(settings, incident) or (settings.mode == SHADOW and action.remedy == "undo")
+        if now >= action.expires_at or not action.orders or not stands:
             continue
         path = action.arguments.get("checkpoint")
         if path and (why := spoilt(path, action.arguments["digest"])):
             failed.append(Delivery(action.id, DeliveryWord.FAILED, f"the checkpoint is no longer fit: {why}"))
         else:
             failed.append(directives.carry_out(action.id, action.orders))
-    if engine.state.release_orders:
+    if engine.state.release_orders and may_act(settings):
         directives.carry_out("release", engine.state.release_orders)
     return [f for f in failed if f is not None]
 
 
-def rebuilt(journal: Journal, believe_snapshot: bool) -> Engine:
-    """An engine as the last one stood; raises DistrustError where a replay differs, JournalError where none is."""
-    engine, seq = _restored(journal) if believe_snapshot else (Engine(), 0)
+def rebuilt(journal: Journal, believe_snapshot: bool, below: int = 0) -> Engine:
+    """An engine as the last one stood; raises DistrustError where a replay differs, JournalError where none is.
+
+    Where no snapshot is to be believed, because the chain is broken at turn ``below``, and the first inputs have been
+    let go, one from before the break will do: the chain up to there proves it.
+    """
+    engine, seq = Engine(), 0
+    if believe_snapshot:
+        engine, seq = _restored(journal.snapshot())
+    elif journal.gone():
+        engine, seq = _restored(journal.snapshot(below))
     for turn in journal.turns(after=seq):
         if not same(engine.feed(turn.given), turn.entries):
             raise DistrustError(
@@ -98,9 +133,8 @@ def rebuilt(journal: Journal, believe_snapshot: bool) -> Engine:
     return engine
 
 
-def _restored(journal: Journal) -> tuple[Engine, int]:
-    """From the newest snapshot; from nothing where there is none, or an older version's that this one cannot read."""
-    found = journal.snapshot()
+def _restored(found: tuple[int, bytes] | None) -> tuple[Engine, int]:
+    """From a snapshot; from nothing where there is none, or another version's that this one cannot read."""
     try:
         return (Engine.restore(found[1]), found[0]) if found else (Engine(), 0)
     except (ValueError, TypeError):

@@ -6,10 +6,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from gyrostat.wire import RunDirectory
 from gyrostat.wire.fields import clean
 from gyrostat_agent import statusfile
+from gyrostat_agent.access.wordserver import WordServer
 from gyrostat_agent.checkpoints import CheckpointSource, ChildVerifier
 from gyrostat_agent.errors import AgentError, SetupError
 from gyrostat_agent.journal import JournalError
@@ -29,6 +31,7 @@ _LAST_PASSES = 100
 _COLLECT_SECONDS = 60.0
 _SHOW_SECONDS = 0.5
 _BACKOFF, _MOST_BACKOFF = 1.0, 30.0
+_Served = TypeVar("_Served")
 
 
 class Service:
@@ -52,7 +55,8 @@ class Service:
         self._shown = self._collected = 0.0
         self._ending = False
         self._trouble = ""
-        self._server = _serve(listen, self._latest, self._stuck, say) if listen else None
+        self._server = _elsewhere(lambda at: Server(at, self._latest, self._stuck), listen, say) if listen else None
+        self._words = _elsewhere(self._word_server, settings.control, say) if settings.control else None
         if self._wake.polling:
             say(self._wake.polling)
 
@@ -84,7 +88,13 @@ class Service:
 
     def _checkpoint_source(self) -> CheckpointSource:
         pinning = self._settings.pins > 0 and self._settings.mode != "observe"
-        return CheckpointSource(self._verifier, wake=self._wake.ring, pinning=pinning)
+        return CheckpointSource(
+            self._verifier, wake=self._wake.ring, pinning=pinning, pin_bytes=self._settings.pin_bytes
+        )
+
+    def _word_server(self, at: str) -> WordServer:
+        token, names = self._settings.control_token, self._settings.control_names
+        return WordServer(at, self._run, self._say, token_file=token, names=names)
 
     def _passes(self, agent: Agent) -> None:
         gc.collect()
@@ -123,15 +133,19 @@ class Service:
         self._tally.count(agent.taken, agent.entries)
         urgent = bool(agent.entries)
         for entry in agent.entries:
-            if entry.kind in ("incident", "action", "source", "command"):
+            if entry.kind in ("incident", "action", "proposal", "source", "command"):
                 self._say(f"step {entry.step}  {entry.kind} {entry.subject}: {entry.text}")
+        if self._words is not None:
+            self._words.heard(agent.entries)
         agent.entries, agent.taken = [], []
         now = time.monotonic()
         if not urgent and now - self._shown < _SHOW_SECONDS:
             return
         self._shown = now
         self._tally.missing, self._tally.damaged, self._tally.turns = agent.missing, agent.damaged, agent.turns
-        self._publish(view(agent.engine.state, self._tally, self._severities, self._blind(agent)))
+        self._tally.requests = self._words.counts() if self._words else self._tally.requests
+        shown = view(agent.engine.state, self._tally, self._severities, self._blind(agent))
+        self._publish(shown._replace(head=agent.custody.heads[-1], journal_bytes=agent.custody.bytes))
 
     def _publish(self, shown: View) -> None:
         self._latest.view = shown
@@ -140,7 +154,8 @@ class Service:
     def _blind(self, agent: Agent) -> list[str]:
         """What cannot be seen now: silence must never read as healthy."""
         state = agent.engine.state
-        found = [fault for fault in (self._trouble, self._checkpoints.fault) if fault]
+        distrust = state.settings.distrust and f"observe only: {state.settings.distrust}"
+        found = [fault for fault in (self._trouble, distrust, self._checkpoints.fault) if fault]
         if not any(p.role not in ("supervisor", "gpu", "host") for p in state.processes.values()):
             found.append("no trainer has spoken yet")
         now = time.time()
@@ -152,6 +167,7 @@ class Service:
     def _tell_start(self, agent: Agent) -> None:
         where = f", http://{self._server.address}" if self._server else ""
         where += f", posts to http://{self._around.address}" if self._around.address else ""
+        where += f", words to http://{self._words.address}" if self._words else ""
         distrust = agent.engine.state.settings.distrust
         mode = f"observe only: {distrust}" if distrust else f"mode {self._settings.mode}"
         self._say(f"watching {self._run.path}, run {agent.engine.state.run}, {mode}{where}")
@@ -178,6 +194,8 @@ class Service:
     def _leave(self) -> int:
         if self._server is not None:
             self._server.close()
+        if self._words is not None:
+            self._words.close()
         self._around.close()
         self._checkpoints.close()
         self._verifier.close()
@@ -186,16 +204,16 @@ class Service:
         return 0
 
 
-def _serve(listen: str, latest: Latest, stuck: Callable[[], str], say: Callable[[str], None]) -> Server:
-    """The page at ``listen``; where that port is taken by another run's agent, at a free one, and said."""
+def _elsewhere(serve: Callable[[str], _Served], listen: str, say: Callable[[str], None]) -> _Served:
+    """What is served at ``listen``; where that port is taken by another run's agent, at a free one, and said."""
     try:
-        return Server(listen, latest, stuck)
+        return serve(listen)
     except SetupError as error:
         host, _, port = listen.rpartition(":")
         if "in use" not in str(error) or port == "0":
             raise
         say(f"port {port} is taken, serving on a free one")
-        return Server(f"{host}:0", latest, stuck)
+        return serve(f"{host}:0")
 
 
 def say_on_stderr(line: str) -> None:

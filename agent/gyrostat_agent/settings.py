@@ -13,8 +13,15 @@ class Settings(NamedTuple):
     ``log_format`` what wrote them, '' to recognise it. ``gpu``, ``host``, ``scrapes`` (URLs of metrics pages) and
     ``receive`` (HOST:PORT for posts, with ``token_file``): what else is looked at; none of it unless asked for.
     ``pins``: certified checkpoints that are kept from the trainer's rotation, 0 for none; two, for the newest may lead
-    back to the same trouble. ``checkpoints``: folders in which saves are timed, beside that which the trainer names;
-    with ``host``.
+    back to the same trouble; ``pin_bytes`` of them may be copies, none by default: a copy of a large checkpoint takes
+    a disk's minutes and room, which nobody has asked for. ``checkpoints``: folders in which saves are timed, beside
+    that which the trainer names; with ``host``.
+    ``journal_days`` and ``journal_bytes``: how long, and up to which size of the file, the journal keeps
+    inputs that neither a restart nor an incident needs; 0 for no limit. Two weeks are as long as a run is looked back
+    at; 512 MiB hold that of one rank at a step every two seconds, and are bearable where the disk is memory.
+    ``control`` (HOST:PORT) takes people's words over HTTP, '' for none, for they are files; from those who show what is
+    in ``control_token``, the agent's own file where that is ''. ``control_names`` are names that this machine may be
+    asked for by, beside its addresses.
     """
 
     run: str
@@ -33,3 +40,9 @@ class Settings(NamedTuple):
     token_file: str = ""
     checkpoints: tuple[str, ...] = ()
     pins: int = 2
+    pin_bytes: int = 0
+    journal_days: float = 14.0
+    journal_bytes: int = 512 << 20
+    control: str = ""
+    control_token: str = ""
+    control_names: tuple[str, ...] = ()

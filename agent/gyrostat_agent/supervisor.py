@@ -1,7 +1,8 @@
 """The supervisor, ``gyrostat run -- COMMAND``: starts the trainer and the agent, and is a process of the run itself.
 
-The trainer keeps its stdio, terminal and process group; signals and its exit status pass through unchanged. It is
-started again only by a directive. Called by the command line, as the main thread of a process of its own.
+The trainer keeps its stdin, terminal and process group; signals and its exit status pass through unchanged, and what it
+writes byte for byte (``launch.tail``). It is started again only by a directive. Called by the command line, as the main
+thread of a process of its own.
 
 Does not promise: to end what a dead trainer left behind; to hold back a signal that somebody sent to the whole
 process group (it reaches the trainer twice, once from us). Killed by SIGKILL, it leaves trainer and agent running.
@@ -16,14 +17,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from gyrostat import Control, Telemetry
-from gyrostat.wire import Exit
+from gyrostat.wire import Exit, RunDirectory
 from gyrostat.wire.layout import RUN_DIR, RUN_NAME
 from gyrostat_agent.agentprocess import AgentProcess
+from gyrostat_agent.armedrules import armed
 from gyrostat_agent.childprocess import StartError, in_words, leave_as, reaped, start
+from gyrostat_agent.launch.tail import Plan, Tail
 
 _LIVE_SECONDS = 1.0  # between looks at the bell while the trainer runs: a hung or poisoned one may be restarted
 _DEAD_SECONDS = 0.05  # the same while a verdict is awaited
 _PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL
+_LAST_BYTES = 0.5  # seconds for a tee to end; one that what the trainer left behind still writes to goes on by itself
 _MOST_RESTARTS = 20  # in one life: a last safety behind the agent's own budgets
 _NO_STEP = -1
 _ENDING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
@@ -40,7 +44,10 @@ class Supervisor:
     ``agent_argv`` None: an agent is there already. ``mode`` is observe, shadow or act; only in act a death is
     held, for ``mend_within`` seconds, until a directive says restart or release. ``agent_takes_up`` are signals held
     back from the agent until it takes them up itself: told to end while it starts, it must not simply die. Raises
-    ValueError on no command.
+    ValueError on no command. In mode shadow it does as in act while the agent shows that a rule is armed. ``grace`` are
+    the seconds that a trainer has from SIGTERM to SIGKILL before a restart; a signal that somebody else sent is passed
+    on, and no SIGKILL follows it. ``tail`` says how its output is read. ``at_end`` is given the trainer's status and
+    whether its end was asked for, once the agent has ended too, and gives the status to leave with.
     """
 
     def __init__(
@@ -53,6 +60,9 @@ class Supervisor:
         mode: str,
         mend_within: float = 60.0,
         agent_takes_up: Collection[int] = (),
+        grace: float = _PATIENCE,
+        tail: Plan | None = None,
+        at_end: Callable[[int, bool], int] = lambda status, asked: status,
     ) -> None:
         if not command:
             raise ValueError("there is no command to run; give one after --")
@@ -64,6 +74,8 @@ class Supervisor:
         self._mode = mode
         self._mend_within = mend_within
         self._agent_takes_up = agent_takes_up
+        self._grace, self._at_end = grace, at_end
+        self._tail = Tail(tail or Plan(), RunDirectory(self._path), say)
         self._pid = self._status = 0
         self._asks = 0  # signals since the trainer's start that ask the run to end
         self._passed: set[int] = set()
@@ -74,18 +86,21 @@ class Supervisor:
     def run(self) -> int:
         """Run it to its end; the exit status to leave with, or death by the signal that the trainer died of."""
         self._held, self._mask = _hold()
+        self._tail.begin(self._environment)
         try:
             self._start()
         except StartError as error:
             say(str(error))
+            self._tail.finish()
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             return error.status
         self._join()
         while self._pid or self._waits():
             self._turn(_LIVE_SECONDS if self._pid else _DEAD_SECONDS)
         self._telemetry.close()
+        self._end_tail()
         self._end_agent()
-        return leave_as(self._status)
+        return leave_as(self._at_end(self._status, self._was_asked()))
 
     # -- one turn -------------------------------------------------------------------------------------
 
@@ -102,6 +117,7 @@ class Supervisor:
     def _turn(self, seconds: float) -> None:
         self._wake(seconds)
         self._agent.tend(time.monotonic())
+        self._tail.tend()
         if self._pid or self._deadline:
             self._control.apply(_NO_STEP)
 
@@ -112,7 +128,7 @@ class Supervisor:
         for pid, status in reaped():
             if pid == self._pid:
                 self._ended(status)
-            elif pid == self._agent.pid:
+            elif not self._tail.ended(pid, status) and pid == self._agent.pid:
                 self._agent.ended(status, time.monotonic())
 
     def _wake_until(self, done: Callable[[], bool], seconds: float) -> bool:
@@ -139,7 +155,7 @@ class Supervisor:
     # -- the trainer ----------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self._pid = start(self._command, self._environment, self._mask)
+        self._pid = start(self._command, self._environment, self._mask, actions=self._tail.actions())
         self._asks, self._passed = 0, set()
         self._directed = self._released = False
         self._deadline = 0.0
@@ -147,9 +163,10 @@ class Supervisor:
     def _ended(self, status: int) -> None:
         """Tell the run, and hold the exit back where a restart may follow."""
         pid, self._pid, self._status = self._pid, 0, status
-        asked = self._directed or self._asks > 0 or -status in self._passed
+        asked = self._directed or self._was_asked()
+        self._tail.settle()  # its last words come before the news of its end
         self._telemetry.say(Exit("trainer", 0, pid, status, asked))
-        if asked or not status or self._mode != "act":
+        if asked or not status or not self._may_restart():
             return
         what = f"the trainer (pid {pid}) ended with {in_words(status)}"
         if fault := self._telemetry.counts.fault:
@@ -157,6 +174,10 @@ class Supervisor:
             return
         self._deadline = time.monotonic() + self._mend_within
         say(f"{what}; waiting up to {self._mend_within:g} s for the agent to restart or release it")
+
+    def _was_asked(self) -> bool:
+        """True where a signal that came from outside led to the trainer's end."""
+        return self._asks > 0 or -self._status in self._passed
 
     def _waits(self) -> bool:
         """True while a verdict may still come; says why where it ends."""
@@ -178,8 +199,9 @@ class Supervisor:
 
     def _restart(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Start the command again, after ending it where it still runs; it finds ``resume.json`` by itself."""
-        if self._mode != "act":
-            raise RestartError(f"gyrostat run was started in mode {self._mode}; give it --mode act")
+        if not self._may_restart():
+            arm = ", or arm a rule: gyrostat arm" if self._mode == "shadow" else ""
+            raise RestartError(f"gyrostat run was started in mode {self._mode}; give it --mode act{arm}")
         if self._restarts >= _MOST_RESTARTS:
             raise RestartError(f"{self._restarts} restarts in one life of the supervisor are the most; look at the run")
         asks = self._asks if self._pid else 0
@@ -187,10 +209,15 @@ class Supervisor:
             self._end_trainer()
         if self._asks > asks:
             raise RestartError("a signal asked the run to end")
+        self._tail.again()
         self._start()
         self._restarts += 1
         say(f"restarted by the agent: the trainer is pid {self._pid}")
         return {"pid": self._pid}
+
+    def _may_restart(self) -> bool:
+        """True in mode act, and in mode shadow while the agent shows that a rule is armed."""
+        return self._mode == "act" or (self._mode == "shadow" and bool(armed(RunDirectory(self._path))))
 
     def _release(self, arguments: Mapping[str, Any]) -> None:
         if self._pid:
@@ -201,9 +228,20 @@ class Supervisor:
         self._directed = True
         for number in (signal.SIGTERM, signal.SIGKILL):
             self._send(number)
-            if self._wake_until(lambda: not self._pid, _PATIENCE):
+            seconds = self._grace if number == signal.SIGTERM else _PATIENCE
+            if self._wake_until(lambda: not self._pid, seconds):
                 return
+            if number == signal.SIGTERM:
+                say(f"the trainer (pid {self._pid}) has not ended within {seconds:g} s of SIGTERM: it gets SIGKILL")
         raise RestartError(f"the trainer (pid {self._pid}) does not end, by SIGKILL neither; look at its host")
+
+    def _end_tail(self) -> None:
+        """Until what the trainer wrote has been passed on: as long as its reader takes, or until a signal ends that."""
+        self._tail.finish()
+        asks = self._asks
+        while not self._tail.is_read() and self._asks == asks:
+            self._wake(_DEAD_SECONDS)
+        self._wake_until(self._tail.is_over, _LAST_BYTES)
 
     def _end_agent(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):

@@ -25,12 +25,14 @@ NAMES: dict[str, Name] = {
     "gyrostat_run": Name(GAUGE, ("run", "mode"), "Always 1; its labels name the run and the agent's mode."),
     "gyrostat_ready": Name(GAUGE, (), "1 while the agent sees everything it should, 0 while it is blind."),
     "gyrostat_observe_only": Name(GAUGE, (), "1 while the agent distrusts the run's history and only observes."),
+    "gyrostat_rule_armed": Name(GAUGE, ("rule",), "1 for each rule that acts in mode shadow too."),
     "gyrostat_step": Name(GAUGE, ("role", "rank"), "The newest step that a process has told."),
     "gyrostat_segment": Name(GAUGE, (), "How often the run has gone back."),
     "gyrostat_last_record_timestamp_seconds": Name(GAUGE, ("role", "rank"), "When a process last spoke, Unix time."),
     "gyrostat_value": Name(GAUGE, ("series", "role", "rank"), "The newest finite value of a series, in its own unit."),
     "gyrostat_nonfinite": Name(COUNTER, ("series", "role", "rank", "value"), "Values that were nan, inf or -inf."),
     "gyrostat_alerts": Name(GAUGE, ("rule", "severity", "state"), "Alerts that are pending or firing."),
+    "gyrostat_silences": Name(GAUGE, ("state",), "Silences that people have given: active, or pending (not begun)."),
     "gyrostat_rules_without_data": Name(GAUGE, (), "Rules with nothing to look at; gyrostat status names them."),
     "gyrostat_incidents_open": Name(GAUGE, ("kind", "state"), "Incidents that are not over."),
     "gyrostat_incidents": Name(COUNTER, (), "Incidents so far, over all restarts of the agent."),
@@ -39,6 +41,10 @@ NAMES: dict[str, Name] = {
     "gyrostat_frames_missing": Name(COUNTER, (), "Frames that a rank could not write or somebody took away."),
     "gyrostat_frames_damaged": Name(COUNTER, (), "Places in record files that were passed over as damage."),
     "gyrostat_turns": Name(COUNTER, (), "Turns that this agent wrote into the journal."),
+    "gyrostat_journal_bytes": Name(GAUGE, (), "Bytes of the journal's file that hold something."),
+    "gyrostat_journal_turn": Name(GAUGE, (), "The turn of the journal whose hash is shown here."),
+    "gyrostat_journal_hash": Name(GAUGE, ("part",), "That hash in four parts of 32 bits, for journal verify --head."),
+    "gyrostat_control_requests": Name(COUNTER, ("answer",), "Requests at the --control address, by what they got."),
     "gyrostat_series_cut": Name(GAUGE, (), "Series and ranks that are not shown, to bound this page."),
 }
 
@@ -79,6 +85,8 @@ def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
     yield "gyrostat_run", (view.run, view.mode), 1.0
     yield "gyrostat_ready", (), float(not view.blind)
     yield "gyrostat_observe_only", (), float(bool(view.distrust))
+    for rule, _ in view.armed:
+        yield "gyrostat_rule_armed", (rule,), 1.0
     yield "gyrostat_segment", (), float(view.segment)
     yield from _rank_samples(view)
     for key, nonfinite in tally.nonfinite.items():
@@ -86,6 +94,9 @@ def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
         yield "gyrostat_nonfinite", (series, role, rank, value), float(nonfinite)
     for alert in sorted(set(view.alerts)):
         yield "gyrostat_alerts", alert, float(view.alerts.count(alert))
+    begun = sum(silence.begun for silence in view.silences)
+    yield "gyrostat_silences", ("active",), float(begun)
+    yield "gyrostat_silences", ("pending",), float(len(view.silences) - begun)
     if view.off is not None:  # before, 0 would be a guess
         yield "gyrostat_rules_without_data", (), float(len(view.off))
     for incident in sorted(set(view.incidents)):
@@ -97,7 +108,20 @@ def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
     yield "gyrostat_frames_missing", (), float(tally.missing)
     yield "gyrostat_frames_damaged", (), float(tally.damaged)
     yield "gyrostat_turns", (), float(tally.turns)
+    for answer, asked in tally.requests.items():
+        yield "gyrostat_control_requests", (answer,), float(asked)
     yield "gyrostat_series_cut", (), float(view.cut)
+    yield from _journal_samples(view)
+
+
+def _journal_samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    """The noted head as numbers: as a label, each hash would be a series of its own, for ever."""
+    turn, _, digest = view.head.partition(":")
+    if turn:
+        yield "gyrostat_journal_bytes", (), float(view.journal_bytes)
+        yield "gyrostat_journal_turn", (), float(turn)
+        for part in range(4):
+            yield "gyrostat_journal_hash", (str(part + 1),), float(int(digest[8 * part : 8 * part + 8], 16))
 
 
 def _rank_samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:

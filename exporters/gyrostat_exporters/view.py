@@ -14,6 +14,7 @@ from gyrostat_rules.needs import Heard
 from gyrostat_rules.pack import Rule
 from gyrostat_rules.packfile import PackError, parse
 from gyrostat_rules.state import Incident, Process, State
+from gyrostat_rules.theirs import Silence
 from gyrostat_rules.wants import Off, heard, is_early, off
 
 _SERIES, _RANKS, _ROLES = 64, 64, 16  # most series a rank, ranks a role and roles that are shown; cuts are counted
@@ -35,7 +36,10 @@ class View(NamedTuple):
     """A run at one moment. ``blind`` names what cannot be seen now, and why; empty is what ready means.
 
     ``held`` are the actions that wait, each by its id with what for; ``off`` the rules that have nothing to look at,
-    each with what it wants, None while it is too early to say.
+    each with what it wants, None while it is too early to say; ``armed`` those that act in mode shadow too, each with
+    its evidence or reason; ``proposed`` is the way back that waits for a person, '' where there is none; ``silences``
+    those that stand or will.
+    ``head`` is a turn of the journal and its hash, noted now and then, '' before the journal is open.
     """
 
     run: str
@@ -53,6 +57,11 @@ class View(NamedTuple):
     held: tuple[tuple[str, str], ...] = ()
     paused: bool = False
     off: tuple[Off, ...] | None = None
+    armed: tuple[tuple[str, str], ...] = ()
+    proposed: str = ""
+    silences: tuple[Silence, ...] = ()
+    head: str = ""
+    journal_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -65,6 +74,7 @@ class Tally:
     damaged: int = 0
     nonfinite: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     actions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)  # for people's words over HTTP, by what they got
 
     def count(self, items: Iterable[Any], entries: Iterable[Entry]) -> None:
         """Add what a pass brought."""
@@ -81,8 +91,9 @@ class Tally:
     def copy(self) -> "Tally":
         """A copy that the loop will not change any more."""
         return Tally(
-            self.records, self.turns, self.missing, self.damaged, Counter(self.nonfinite), Counter(self.actions)
-        )
+            self.records, self.turns, self.missing, self.damaged, Counter(self.nonfinite), Counter(self.actions),
+            Counter(self.requests),
+        )  # fmt: skip
 
 
 def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable[str]) -> View:
@@ -97,7 +108,8 @@ def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable
         tuple((a.rule, severities.get(a.rule, ""), a.state) for a in state.alerts.values()),
         tuple((i.kind, i.state) for i in state.incidents if _goes_on(state, i)), state.incident_count,
         (*blind, *sources, *broken), cut, tally.copy(), _held(state), state.settings.paused,
-        _without_data(state),
+        _without_data(state), armed=tuple(sorted(state.settings.armed.items())[:_SERIES]),
+        proposed=state.proposed, silences=tuple(state.silences.values()),
     )  # fmt: skip
 
 

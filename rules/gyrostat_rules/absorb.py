@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gyrostat.wire import Hello, Record
-from gyrostat_rules import bystander, experts, faultlog
+from gyrostat_rules import bystander, experts, faultlog, hands
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import UNTOLD, Answer, CheckpointSeen, Delivery, Died, Ended, FaultLine, Item, SourceState
 from gyrostat_rules.jump import forget_alerts, jumped, rewind
 from gyrostat_rules.manyranks import is_one_of_many, kept
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import answered, delivered, replaced
-from gyrostat_rules.state import Jump, Process, State, Window, key_of
+from gyrostat_rules.remembered import Jump
+from gyrostat_rules.state import Process, State, Window, key_of
 
 _RECENT = 4
 _STEP_TIMES = 32
@@ -82,6 +83,7 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
     new_life = old is None or old.incarnation != hello.incarnation
     process = Process(hello.role, hello.rank) if old is None else old
     state.processes[key] = process
+    hands.announced(state, moment, process, hello)
     process.incarnation, process.world, process.root = hello.incarnation, hello.world, hello.checkpoint_root
     process.last_directive = hello.last_directive
     process.knobs = {k.name: k for k in hello.knobs}

@@ -191,6 +191,7 @@ def tell(moment: Moment, key: str, alert: Alert, state: str) -> None:
         labels={**rule.labels, **alert.labels}, runbook=rule.runbook_url, muted_by=alert.muted_by or None,
         summary=_fill(rule.annotations.get("summary", ""), alert) or None, evidence=alert.evidence,
         description=_fill(rule.annotations.get("description", ""), alert) or None, fault=rule.fault or None,
+        silenced_by=alert.silenced_by or None,
     )  # fmt: skip
 
 

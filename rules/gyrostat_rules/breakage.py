@@ -9,7 +9,8 @@ from pathlib import PurePath
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Rule
-from gyrostat_rules.state import Broken, Incident, State
+from gyrostat_rules.remembered import Broken
+from gyrostat_rules.state import Incident, State
 
 STEPS = 20  # without a throw, after which a rule works again: one that throws now and then is told once
 _LONG = 200  # letters of what it threw

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gyrostat_rules.approvals import approve, deny
+from gyrostat_rules.arming import arm, disarm
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.incidents import STOPPED, move
 from gyrostat_rules.inputs import Command, Verb
 from gyrostat_rules.ledger import restore
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.requests import go_back, tag
-from gyrostat_rules.state import Action, State
+from gyrostat_rules.silences import silence, unsilence
+from gyrostat_rules.state import State
 
 MODES = ("observe", "shadow", "act")
 
@@ -34,34 +36,6 @@ def _configure(state: State, moment: Moment, arguments: Mapping[str, Any]) -> st
         return ""
     settings.mode, settings.approvals, settings.said = mode, bool(approvals), True
     return f"mode {mode}, approvals {'on' if approvals else 'off'}"
-
-
-def _approve(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
-    action, said = _waiting(state, arguments)
-    if action is not None:
-        action.approved = True
-    return said or f"{arguments.get('by', 'somebody')} approved {arguments.get('action')}"
-
-
-def _deny(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
-    action, said = _waiting(state, arguments)
-    if action is None:
-        return said
-    by = arguments.get("by", "somebody")
-    action.verdict, action.reason = "deny", f"denied by {by}"
-    incident = next(i for i in state.incidents if i.id == action.incident)
-    move(moment, incident, STOPPED, f"{action.remedy} was denied by {by}")
-    return f"{by} denied {action.id}; {incident.id} is theirs now"
-
-
-def _waiting(state: State, arguments: Mapping[str, Any]) -> tuple[Action | None, str]:
-    """The action that waits for a word: an approval holds for that one action of that one incident, once."""
-    wanted = arguments.get("action")
-    for incident in state.incidents:
-        for action in incident.actions[-1:]:
-            if action.id == wanted and not action.number and not action.outcome and incident.open:
-                return action, ""
-    return None, f"no action {wanted!r} waits for a word"
 
 
 def _pause(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
@@ -94,8 +68,8 @@ def _ledger(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
 
 _VERBS: dict[str, Callable[[State, Moment, Mapping[str, Any]], str]] = {
     Verb.CONFIGURE: _configure,
-    Verb.APPROVE: _approve,
-    Verb.DENY: _deny,
+    Verb.APPROVE: approve,
+    Verb.DENY: deny,
     Verb.PAUSE: _pause,
     Verb.RESUME: _resume,
     Verb.DISTRUST: _distrust,
@@ -103,4 +77,8 @@ _VERBS: dict[str, Callable[[State, Moment, Mapping[str, Any]], str]] = {
     Verb.LEDGER: _ledger,
     Verb.ROLLBACK: go_back,
     Verb.TAG: tag,
+    Verb.ARM: arm,
+    Verb.DISARM: disarm,
+    Verb.SILENCE: silence,
+    Verb.UNSILENCE: unsilence,
 }

@@ -11,8 +11,12 @@ from gyrostat.wire import Record
 from gyrostat_rules import snapshot
 from gyrostat_rules.absorb import absorb, completed, due
 from gyrostat_rules.alerts import FIRING, RESOLVED, advance, detect, inhibit, tell
+from gyrostat_rules.arming import lapse
+from gyrostat_rules.bill import bill
+from gyrostat_rules.ceilings import remember
 from gyrostat_rules.commands import obey
 from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.hands import watch
 from gyrostat_rules.incidents import fold
 from gyrostat_rules.inputs import Batch, Command, Input, Pack, Tick
 from gyrostat_rules.ladder import decide, plan
@@ -21,25 +25,34 @@ from gyrostat_rules.outcome import orphaned, overdue
 from gyrostat_rules.pack import RulePack
 from gyrostat_rules.packfile import PackError, parse
 from gyrostat_rules.probation import check_probation
+from gyrostat_rules.proposal import propose
 from gyrostat_rules.release import release
+from gyrostat_rules.silences import hush
 from gyrostat_rules.state import State
 
 _NO_RULES = RulePack("none", (), ())
 
 # From records to directives. Probation comes before planning, so that a rung which did not hold is followed by
 # the next one in the same moment. The first stages run over every step, so that steps read in one batch give what
-# they give one by one; the last run once an input: what is done is decided on all that is known.
+# they give one by one; the last run once an input: what is done is decided on all that is known. Bills are written
+# behind both places at which incidents end.
 STAGES: tuple[Callable[[State, Moment], None], ...] = (
     detect,
     advance,
+    hush,
     inhibit,
     fold,
+    watch,
     check_probation,
+    bill,
     orphaned,
     overdue,
     plan,
     decide,
+    bill,
+    remember,
     release,
+    propose,
 )
 _EACH_STEP = STAGES[: STAGES.index(orphaned)]
 
@@ -119,6 +132,7 @@ class Engine:
         if pack.text == self.state.pack_text:
             return
         rules = _parsed(pack.text)
+        lapse(self.state, moment, self._pack(), rules)
         self.state.pack_text = pack.text
         self.state.broken.clear()
         for key, alert in list(self.state.alerts.items()):

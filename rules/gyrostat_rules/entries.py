@@ -16,6 +16,8 @@ class EntryKind:
     PACK = "pack"
     RULE = "rule"
     RUN = "run"
+    BILL = "bill"
+    PROPOSAL = "proposal"
 
 
 class Entry(NamedTuple):

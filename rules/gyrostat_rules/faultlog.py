@@ -6,7 +6,8 @@ Called by the first stage. The detector ``fault_line`` reads what is kept here.
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import FaultLine
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.state import FaultSeen, State, key_of
+from gyrostat_rules.remembered import FaultSeen
+from gyrostat_rules.state import State, key_of
 
 _MOST = 256  # kinds times processes; a log that goes on inventing them must not fill memory
 

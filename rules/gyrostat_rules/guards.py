@@ -1,57 +1,51 @@
 """Guards: each a pure function that allows, holds or denies an action, with its reason.
 
 *Hold* is asked again at every moment: it ends when its reason does. *Deny* ends the incident: nothing more is
-tried, a person is asked. The list below is the order of telling; the gravest verdict decides. Undoing is never
-held up: a tripped breaker blocks harm and never blocks healing.
+tried, a person is asked; or, of a rung's own budget, this rung alone. The list below is the order of telling; the
+gravest verdict decides. Undoing is never held up: a tripped breaker blocks harm and never blocks healing. Those that
+count are in ``ceilings``; docs/guards.md has them all in one table.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from gyrostat_rules import series
+from gyrostat_rules.arming import acts_on
 from gyrostat_rules.breakage import unsure
 from gyrostat_rules.causes import REQUEST, graver
+from gyrostat_rules.ceilings import budget, ceiling, rung_budget, standstill
+from gyrostat_rules.hands import in_the_way
 from gyrostat_rules.inputs import SourceWord
-from gyrostat_rules.moment import Moment
-from gyrostat_rules.pack import Playbook
 from gyrostat_rules.remedies import CONTROL, NEEDS_APPROVAL, REMEDIES, alive
-from gyrostat_rules.state import Action, Incident, State
+from gyrostat_rules.silences import silenced, when
+from gyrostat_rules.state import State
+from gyrostat_rules.verdicts import ALLOW, DENY, HOLD, Case, Verdict
+from gyrostat_rules.verdicts import YES as _YES
 
-ALLOW, HOLD, DENY = "allow", "hold", "deny"
-
-
-class Verdict(NamedTuple):
-    """A guard's word and its reason; allow has none."""
-
-    word: str
-    reason: str = ""
-
-
-class Case(NamedTuple):
-    """What a guard judges: one action of one incident, under its playbook."""
-
-    state: State
-    moment: Moment
-    playbook: Playbook
-    incident: Incident
-    action: Action
-
-
-_YES = Verdict(ALLOW)
-RUN_ACTIONS, RUN_STEPS = 12, 1000  # of all kinds together, whatever the playbooks say
+_TOLD_SECONDS = 60.0  # a page that was read longer ago than that says nothing of what goes on now
 
 
 def judge(case: Case) -> Verdict:
-    """The gravest verdict of all guards; among equals the first. A page touches nothing: nothing may hold it back."""
+    """The gravest verdict of all guards; among equals the first. A page touches nothing: a silence alone holds it back.
+
+    What ends an incident is graver than a wait, and that than what passes one rung by: who waits has not tried it yet.
+    """
     guards = ASKED if case.incident.kind == REQUEST else GUARDS
     if not REMEDIES[case.action.remedy].capability:
-        guards = ()
+        guards = (silence,)
     verdicts = [guard(case) for guard in guards]
-    for word in (DENY, HOLD):
+    for grave in ((DENY, False), (HOLD, False), (DENY, True)):
         for verdict in verdicts:
-            if verdict.word == word:
+            if (verdict.word, verdict.next_rung) == grave:
                 return verdict
     return _YES
+
+
+def silence(case: Case) -> Verdict:
+    """What a person has silenced waits until they wanted to hear of it again; that word is told before all others."""
+    if (found := silenced(case.state, case.moment, case.incident)) is None:
+        return _YES
+    said = f"silenced until {when(found.ends)} by {found.by}: {found.reason} ({found.id})"
+    return Verdict(HOLD, said, patient=True)
 
 
 def trusted(case: Case) -> Verdict:
@@ -63,11 +57,11 @@ def trusted(case: Case) -> Verdict:
 
 
 def mode(case: Case) -> Verdict:
-    """Only mode act does anything."""
+    """Only mode act does anything; in mode shadow, what an armed rule leads."""
     settings = case.state.settings
     if (verdict := trusted(case)).word != ALLOW:
         return verdict
-    return _YES if settings.mode == "act" else Verdict(HOLD, f"mode is {settings.mode}")
+    return _YES if acts_on(settings, case.incident) else Verdict(HOLD, f"mode is {settings.mode}")
 
 
 def capability(case: Case) -> Verdict:
@@ -101,6 +95,16 @@ def approval(case: Case) -> Verdict:
     return Verdict(HOLD, f"needs approval: gyrostat approve {action.id}")
 
 
+def by_hand(case: Case) -> Verdict:
+    """A knob that a person turned while an incident is open is theirs: only their word lets it be turned again."""
+    action = case.action
+    hand = None if action.approved else in_the_way(case.state, case.incident, action)
+    if hand is None:
+        return _YES
+    said = f"{hand.knob} was turned by hand at step {hand.step}, mid-incident: it is theirs; "
+    return Verdict(HOLD, f"{said}gyrostat approve {action.id} lets the agent turn it")
+
+
 def cooldown(case: Case) -> Verdict:
     """The same remedy for the same cause waits; a graver cause goes through."""
     state, action, incident = case.state, case.action, case.incident
@@ -114,29 +118,31 @@ def cooldown(case: Case) -> Verdict:
     return _YES
 
 
-def budget(case: Case) -> Verdict:
-    """So many actions in so many steps for one cause, and for the run."""
-    deeds, step, book = case.state.deeds, case.moment.step, case.playbook
-    same = [d for d in deeds if d.kind == case.incident.kind and step - d.step < book.budget_steps]
-    if len(same) >= book.budget_actions:
-        return Verdict(DENY, f"{len(same)} actions in {book.budget_steps} steps: the budget is spent")
-    every = [d for d in deeds if step - d.step < RUN_STEPS]
-    if len(every) >= RUN_ACTIONS:
-        return Verdict(DENY, f"{len(every)} actions in {RUN_STEPS} steps of this run: its budget is spent")
+def blast_radius(case: Case) -> Verdict:
+    """What costs more than a playbook lets one action cost needs a person's word, whatever the approvals say."""
+    action = case.action
+    if action.approved:
+        return _YES
+    for count, most, what in _costs(case):
+        if count > most:
+            return Verdict(HOLD, f"{count} {what}, more than {most}: needs approval: gyrostat approve {action.id}")
     return _YES
 
 
-def ceiling(case: Case) -> Verdict:
-    """The same cause again and again is no accident that a remedy mends."""
-    book, step = case.playbook, case.moment.step
-    same = [d for d in case.state.closed if d.kind == case.incident.kind and step - d.step < book.ceiling_steps]
-    if len(same) >= book.ceiling_incidents:
-        return Verdict(DENY, f"{len(same)} {case.incident.kind} incidents in {book.ceiling_steps} steps")
-    return _YES
+def _costs(case: Case) -> list[tuple[int, int, str]]:
+    """What the action would cost, what it may, and in which words."""
+    state, action, book = case.state, case.action, case.playbook
+    lost = state.step - int(action.arguments.get("step", state.step))
+    ended = state.world() if action.procedure in ("restart", "stop") and book.most_ranks else 0
+    return [
+        (lost, book.most_lost, "steps would be lost"),
+        (len(action.knobs), book.most_knobs, "knobs would be turned"),
+        (ended, book.most_ranks, "ranks would be ended"),
+    ]
 
 
 def busy(case: Case) -> Verdict:
-    """One action at a time, and none while a checkpoint is being written.
+    """One action at a time, and none while a checkpoint is being written or weights are on their way to the rollouts.
 
     A graver cause does not wait for a milder one's proof: entropy has forty steps to come back, a NaN has none.
     """
@@ -144,21 +150,49 @@ def busy(case: Case) -> Verdict:
         watched = incident.state == "probation" and not graver(case.incident.kind, incident.kind)
         if incident is not case.incident and (watched or incident.state == "acting"):
             return Verdict(HOLD, f"incident {incident.id} is in {incident.state}")
-    trainer = case.state.trainer()
-    latest = case.state.recent.get("trainer/0", [])
-    writing = bool(latest) and latest[-1].values.get(series.CHECKPOINT_BUSY, 0.0) == 1.0
-    return Verdict(HOLD, "a checkpoint is being written") if writing and alive(trainer) else _YES
+    doing = _in_flight(case)
+    return Verdict(HOLD, doing) if doing else _YES
 
 
+def _in_flight(case: Case) -> str:
+    """What must not be broken off just now, as the trainer tells it, or engines that hold their requests for it."""
+    state = case.state
+    latest = state.recent.get("trainer/0", [])
+    if latest and alive(state.trainer()):
+        for name, doing in _DOINGS.items():
+            if latest[-1].values.get(name, 0.0) == 1.0:
+                return doing
+    return _DOINGS[series.WEIGHT_SYNC_BUSY] if _engines_wait(state, case.moment.at) else ""
+
+
+def _engines_wait(state: State, now: float) -> bool:
+    """True where a rollout engine holds its requests back, which it does while new weights are put into it."""
+    engines = [
+        state.windows.get(key, {}).get(series.REQUESTS_PAUSED)
+        for key, p in state.processes.items()
+        if p.role == "rollout" and not p.ended and now - p.last_at < _TOLD_SECONDS
+    ]
+    return any(w is not None and w.values and w.values[-1] > 0.0 for w in engines)
+
+
+_DOINGS = {
+    series.CHECKPOINT_BUSY: "a checkpoint is being written",
+    series.WEIGHT_SYNC_BUSY: "weights are on their way to the rollouts",
+}
 GUARDS: tuple[Callable[[Case], Verdict], ...] = (
+    silence,
     mode,
     capability,
     blind,
     sound,
     approval,
+    by_hand,
+    blast_radius,
     cooldown,
+    rung_budget,
     budget,
     ceiling,
+    standstill,
     busy,
 )
 # What a person asked for by name is approved by that, in whatever mode, and counts against no budget of the agent's.

@@ -42,11 +42,24 @@ def move(moment: Moment, incident: Incident, state: str, why: str, **data: Any) 
     """Put an incident into a state and say why; nothing is written where nothing changed."""
     if incident.state == state and incident.why == why:
         return
+    _stop_the_clock(moment, incident, state)
     incident.state, incident.why = state, why
     if state == RESOLVED:
         incident.resolved_step = moment.step
     moment.write(EntryKind.INCIDENT, incident.id, state, f"{incident.kind}: {why}", incident_kind=incident.kind,
                  onset=incident.onset, fired_step=incident.fired_step, **data)  # fmt: skip
+
+
+def _stop_the_clock(moment: Moment, incident: Incident, to: str) -> None:
+    """Note for the bill when the incident is held, for how long, and when something was first done."""
+    meter = incident.meter
+    if incident.state == HELD != to and meter.held_at:
+        meter.held, meter.held_at = meter.held + max(0.0, moment.at - meter.held_at), 0.0
+    elif to == HELD != incident.state:
+        meter.held_at = moment.at
+    if to == ACTING and meter.acted_told < 0:
+        meter.acted_at, meter.acted_step, meter.acted_told = moment.at, moment.step, max(0, meter.told)
+        meter.waited = meter.held
 
 
 def still_bad(state: State, moment: Moment, incident: Incident, since: int) -> bool:
@@ -129,7 +142,7 @@ def _open(state: State, moment: Moment, key: str, alert: Alert, rule: Rule) -> I
     fired = _first_fired(state, alert, rule)
     incident = Incident(
         f"i{state.incident_count:04d}", rule.incident, "", alert.onset, fired, moment.at, [key], alert.last_step,
-        segment=state.segment, update_applied=rule.incident == DIVERGENCE, first_kind=rule.incident,
+        segment=state.segment, update_applied=rule.incident == DIVERGENCE, first_kind=rule.incident, leader=rule.alert,
     )  # fmt: skip
     old = [i for i in state.incidents[:-_REMEMBERED] if i.open]  # what is not over is never forgotten
     state.incidents = [*old, *state.incidents[-_REMEMBERED:], incident]
@@ -156,7 +169,7 @@ def _join(moment: Moment, incident: Incident, key: str, alert: Alert, rule: Rule
     incident.update_applied = incident.update_applied or kind == DIVERGENCE
     leads = graver(kind, incident.kind) and not incident.actions
     if leads:
-        incident.kind, incident.rung = kind, 0
+        incident.kind, incident.rung, incident.leader = kind, 0, rule.alert
     if leads or kind in (incident.kind, incident.first_kind):  # a consequence's own onset may lie anywhere
         incident.onset = min(incident.onset, alert.onset)
     text = f"{key} {'leads' if leads else 'joins'}: {alert.why}"

@@ -145,6 +145,10 @@ class Verb:
     TRUST = "trust"
     ROLLBACK = "rollback"
     TAG = "tag"
+    ARM = "arm"
+    DISARM = "disarm"
+    SILENCE = "silence"
+    UNSILENCE = "unsilence"
 
 
 class Command(NamedTuple):

@@ -4,7 +4,8 @@ from gyrostat_rules.alerts import FIRING, RESOLVED, tell
 from gyrostat_rules.detectors import DETECTORS
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.state import Jump, State
+from gyrostat_rules.remembered import Jump
+from gyrostat_rules.state import State
 
 _REMEMBERED = 100
 

@@ -4,14 +4,18 @@ What a trainer keeps by age says nothing of health: while poisoned weights are b
 those that go. Kept are the newest that could be gone back to now, and what is newer and may yet become one.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from gyrostat_rules.certify import name_of, newest_first, unfit
+from gyrostat_rules.detectors.looks import PATTERNS
 from gyrostat_rules.inputs import CheckpointSeen, Fit
 from gyrostat_rules.jump import abandoned
+from gyrostat_rules.requests import LAST_STABLE, target, well_until
 from gyrostat_rules.state import Incident, State
 
 HOPEFUL = 4  # newer than the newest certified: of a run that saves often only the newest few are kept
+_TOLD_BY = 2  # validations below the best in a row, until it is told: the one before them may be the last good one
 
 
 class Keep(NamedTuple):
@@ -39,9 +43,27 @@ def keep(state: State, certified: int) -> Keep:
             hopeful.append(name_of(seen.path))
     judged = frozenset(name_of(s.path) for s in state.checkpoints.values() if not _gone(s))
     if not troubled:
-        good, hopeful = good[:certified], hopeful[:HOPEFUL]
+        good, hopeful = [*good[:certified], *_validated(state)], hopeful[:HOPEFUL]
     best = dict.fromkeys((*good[:1], *state.tags) if certified else state.tags)
     return Keep(tuple(best | dict.fromkeys((*good, *hopeful) if certified else ())), judged, len(best) or 1)
+
+
+def _validated(state: State) -> list[str]:
+    """What would be proposed if a validation went back: the newest of what the last good one may have looked at."""
+    until = well_until(state)
+    if until is not None:
+        stable, _ = target(state, LAST_STABLE)
+        return [name_of(stable.path)] if stable else []
+    windows = [w for each in state.windows.values() for name, w in each.items() if _is_validation(name)]
+    until = min((w.steps[-1 - _TOLD_BY] for w in windows if len(w.steps) > _TOLD_BY), default=-1)
+    now = _now(state)
+    found = (seen for seen in _newest_first(state) if seen.step <= until and not unfit(state, now, seen))
+    return [name_of(seen.path) for seen in found][:1]
+
+
+@lru_cache(maxsize=4096)
+def _is_validation(name: str) -> bool:
+    return bool(PATTERNS["any validation score"](name))
 
 
 def _newest_first(state: State) -> list[CheckpointSeen]:

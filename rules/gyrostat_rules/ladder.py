@@ -1,17 +1,21 @@
 """Plan, judge, decide: from an open incident to a directive, by the rungs of its playbook."""
 
+import math
 from statistics import median
 from typing import Any
 
 from gyrostat.wire import Directive, Resume
 from gyrostat_rules.certify import unfit
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.guards import ALLOW, DENY, Case, judge
+from gyrostat_rules.guards import judge
+from gyrostat_rules.hands import reads
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, QUIET_STEPS, STOPPED, move, undone_at
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Playbook, Rung
 from gyrostat_rules.remedies import GO_BACK, REMEDIES
-from gyrostat_rules.state import Action, Deed, Incident, State
+from gyrostat_rules.remembered import Deed
+from gyrostat_rules.state import Action, Incident, State
+from gyrostat_rules.verdicts import ALLOW, DENY, Case, Verdict
 
 _ANSWER_SECONDS, _ANSWER_STEPS = 60.0, 5.0
 _RESTART_SECONDS = 1800.0  # to end the old trainer, start a new one and load a large checkpoint
@@ -40,20 +44,36 @@ def plan(state: State, moment: Moment) -> None:
 def decide(state: State, moment: Moment) -> None:
     """Judge each planned action; send what is allowed, keep what is held, end what is denied."""
     for incident in state.incidents if moment.at >= state.plan_from else ():
-        action = _current(incident)
         book = moment.pack.playbook(incident.kind)
-        if incident.state not in (OPEN, HELD) or action is None or book is None:
-            continue
-        verdict = judge(Case(state, moment, book, incident, action))
-        changed = (verdict.word, verdict.reason) != (action.verdict, action.reason)
-        action.verdict, action.reason = verdict.word, verdict.reason
-        if verdict.word == ALLOW:
-            _send(state, moment, incident, action)
-        elif changed:
-            _tell(moment, action, verdict.word, f"{action.remedy} {verdict.word}: {verdict.reason}")
-            _put_off(state, moment, incident, verdict.word, verdict.reason)
-        elif moment.at > incident.held_until:
-            move(moment, incident, STOPPED, f"nobody answered: {verdict.reason}")
+        while incident.state in (OPEN, HELD) and book is not None and (action := _current(incident)) is not None:
+            verdict = judge(Case(state, moment, book, incident, action))
+            if not verdict.next_rung:
+                _heed(state, moment, incident, action, verdict)
+                break
+            _pass_by(state, moment, incident, action, verdict, book)
+
+
+def _heed(state: State, moment: Moment, incident: Incident, action: Action, verdict: Verdict) -> None:
+    """Do what the guards say of an action: send it, let it wait, or give the incident to a person."""
+    changed = (verdict.word, verdict.reason) != (action.verdict, action.reason)
+    action.verdict, action.reason = verdict.word, verdict.reason
+    if verdict.word == ALLOW:
+        _send(state, moment, incident, action)
+    elif changed:
+        _tell(moment, action, verdict.word, f"{action.remedy} {verdict.word}: {verdict.reason}")
+        _put_off(state, moment, incident, verdict)
+    elif moment.at > incident.held_until:
+        move(moment, incident, STOPPED, f"nobody answered: {verdict.reason}")
+
+
+def _pass_by(
+    state: State, moment: Moment, incident: Incident, action: Action, verdict: Verdict, book: Playbook
+) -> None:
+    """Leave a rung whose own budget is spent for the next one that fits."""
+    action.verdict, action.reason = verdict.word, verdict.reason
+    _tell(moment, action, "passed by", f"{action.remedy} passed by: {verdict.reason}")
+    incident.rung += 1
+    _climb(state, moment, incident, book)
 
 
 def send_undo(state: State, moment: Moment, incident: Incident, action: Action, then: str, why: str) -> None:
@@ -98,6 +118,9 @@ def _outdated(state: State, incident: Incident, action: Action, book: Playbook) 
         seen = state.checkpoints.get(path)
         if seen is None or (reason := unfit(state, incident, seen)):
             return f"step {action.arguments['step']}: {reason if seen else 'the checkpoint is gone'}"
+    for change in action.knobs if action.remedy != "put_back" else ():
+        if (knob := reads(state, change.name)) is not None and knob.value != change.expect:
+            return f"{change.name} reads {knob.value:g} by now, not {change.expect:g}"
     return REMEDIES[action.remedy].fit(state, incident, book.rungs[action.rung])
 
 
@@ -117,13 +140,16 @@ def _current(incident: Incident) -> Action | None:
     return last if last is not None and not last.number and last.verdict != DENY and not last.outcome else None
 
 
-def _put_off(state: State, moment: Moment, incident: Incident, word: str, reason: str) -> None:
-    if word == DENY:
-        move(moment, incident, STOPPED, reason)
+def _put_off(state: State, moment: Moment, incident: Incident, verdict: Verdict) -> None:
+    """Hold it or end it. What asks nobody waits for ever; whoever is asked afterwards has the whole time to answer."""
+    if verdict.word == DENY:
+        move(moment, incident, STOPPED, verdict.reason)
         return
-    if incident.state != HELD:
+    if verdict.patient:
+        incident.held_until = math.inf
+    elif incident.state != HELD or incident.held_until == math.inf:
         incident.held_until = moment.at + state.settings.hold_seconds
-    move(moment, incident, HELD, reason)
+    move(moment, incident, HELD, verdict.reason)
 
 
 def _send(state: State, moment: Moment, incident: Incident, action: Action) -> None:
@@ -135,8 +161,12 @@ def _send(state: State, moment: Moment, incident: Incident, action: Action) -> N
         return
     if path := action.arguments.get("checkpoint"):
         incident.tried_targets.append(path)
-    state.deeds = [*state.deeds[1 - _REMEMBERED :], Deed(incident.kind, action.remedy, moment.step, moment.at)]
+    state.deeds = [*state.deeds[1 - _REMEMBERED :], _deed(moment, incident, action)]
     _issue(state, moment, incident, action)
+
+
+def _deed(moment: Moment, incident: Incident, action: Action) -> Deed:
+    return Deed(incident.kind, action.remedy, moment.step, moment.at, action.rung)
 
 
 def _issue(state: State, moment: Moment, incident: Incident, action: Action) -> None:

@@ -5,12 +5,14 @@ from typing import Any
 from gyrostat.wire import Ack, Hello
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.experiment import apart, misread, moved
+from gyrostat_rules.hands import left
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, PROBATION, RESOLVED, STOPPED, move
 from gyrostat_rules.inputs import Answer, Delivery, DeliveryWord
 from gyrostat_rules.jump import jumped, rewind
 from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.state import Action, Incident, Jump, State, key_of
+from gyrostat_rules.remembered import Jump
+from gyrostat_rules.state import Action, Incident, State, key_of
 
 FAILED, TIMED_OUT, INEFFECTIVE, UNKNOWN, DONE = "failed", "timed out", "ineffective", "unknown", "done"
 _READ_BACK = ("turn", "put_back", "undo")
@@ -175,7 +177,8 @@ def _apply(state: State, moment: Moment, incident: Incident, action: Action, ste
         return
     target = action.arguments.get("step")
     action.applied_step = step if target is None else min(step, target)
-    action.restores = [c._replace(expect=c.value, value=c.expect, undo_of=action.number) for c in action.knobs]
+    back = [c._replace(expect=c.value, value=c.expect, undo_of=action.number) for c in action.knobs]
+    action.restores = left(state, back)
     if action.remedy == "put_back":  # to what a hand had made of it, it is never turned again
         action.restores = []
     if target is not None:  # the steps behind the onset are undone, however many a person took to answer

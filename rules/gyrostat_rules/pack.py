@@ -101,6 +101,8 @@ class Rung(NamedTuple):
 
     ``settle``: steps before those in which its effect may be on the way, so that what still fires says nothing
     against it: entropy does not come back in one step. ``effects`` and ``harm``: what is looked at meanwhile.
+    ``budget_actions``: so often at most in ``budget_steps`` steps, over all incidents, and then the next rung follows;
+    0: as often as its playbook allows, and in as many steps.
     """
 
     remedy: str
@@ -109,13 +111,17 @@ class Rung(NamedTuple):
     settle: int = 0
     effects: tuple[Effect, ...] = ()
     harm: Harm | None = None
+    budget_actions: int = 0
+    budget_steps: int = 0
 
 
 class Playbook(NamedTuple):
     """Incident kind -> remedies, mild to severe, and what bounds them.
 
     At most ``budget_actions`` in ``budget_steps`` steps; at most ``ceiling_incidents`` of this kind in
-    ``ceiling_steps``; ``cooldown`` steps between the end of one and the first action of the next.
+    ``ceiling_steps``, and ``standstill_incidents`` within ``standstill_steps`` of one place; ``cooldown`` steps between
+    the end of one and the first action of the next. An action that would lose more than ``most_lost`` steps, turn more
+    than ``most_knobs`` knobs or end more than ``most_ranks`` processes (0: however many) asks a person first.
     """
 
     incident: str
@@ -125,6 +131,11 @@ class Playbook(NamedTuple):
     ceiling_incidents: int = 3
     ceiling_steps: int = 1000
     cooldown: int = 15
+    standstill_incidents: int = 2
+    standstill_steps: int = 20
+    most_lost: int = 1000
+    most_knobs: int = 4
+    most_ranks: int = 0
 
 
 # What a person asks for takes the agent's own ways: through the trainer, else through the supervisor.

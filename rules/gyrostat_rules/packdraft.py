@@ -131,6 +131,13 @@ class HarmDraft(Draft):
     over: Annotated[int, Field(ge=3, le=50)] = Harm._field_defaults["over"]
 
 
+class RungBudgetDraft(Draft):
+    """At most ``actions`` in ``steps`` steps; in as many as the playbook's own where none are given."""
+
+    actions: Positive
+    steps: Count = Rung._field_defaults["budget_steps"]
+
+
 class RungDraft(Draft):
     """One remedy."""
 
@@ -142,6 +149,7 @@ class RungDraft(Draft):
     irreversible: bool = False  # said by whoever writes the pack: they know that it cannot be undone
     effects: tuple[EffectDraft, ...] = ()
     harm: HarmDraft | None = None
+    budget: RungBudgetDraft | None = None
 
 
 class RuleDraft(Draft):
@@ -189,6 +197,21 @@ class CeilingDraft(Draft):
     steps: Positive = Playbook._field_defaults["ceiling_steps"]
 
 
+class StandstillDraft(Draft):
+    """At most ``incidents`` of this kind, acted on within ``steps`` steps of one place."""
+
+    incidents: Positive = Playbook._field_defaults["standstill_incidents"]
+    steps: Count = Playbook._field_defaults["standstill_steps"]
+
+
+class BlastDraft(Draft):
+    """What one action may cost before a person is asked: steps lost, knobs turned, processes ended (0: any number)."""
+
+    steps: Count = Playbook._field_defaults["most_lost"]
+    knobs: Positive = Playbook._field_defaults["most_knobs"]
+    ranks: Count = Playbook._field_defaults["most_ranks"]
+
+
 class PlaybookDraft(Draft):
     """What is done about one kind of incident."""
 
@@ -197,6 +220,8 @@ class PlaybookDraft(Draft):
     budget: BudgetDraft = BudgetDraft()
     ceiling: CeilingDraft = CeilingDraft()
     cooldown: Count = Playbook._field_defaults["cooldown"]
+    standstill: StandstillDraft = StandstillDraft()
+    blast_radius: BlastDraft = BlastDraft()
 
 
 class PackDraft(Draft):

@@ -69,6 +69,11 @@ def _playbook(draft: PlaybookDraft) -> Playbook:
         ceiling_incidents=draft.ceiling.incidents,
         ceiling_steps=draft.ceiling.steps,
         cooldown=draft.cooldown,
+        standstill_incidents=draft.standstill.incidents,
+        standstill_steps=draft.standstill.steps,
+        most_lost=draft.blast_radius.steps,
+        most_knobs=draft.blast_radius.knobs,
+        most_ranks=draft.blast_radius.ranks,
     )
 
 
@@ -78,4 +83,5 @@ def _rung(draft: RungDraft) -> Rung:
     )
     effects = tuple(Effect(**e.model_dump()) for e in draft.effects)
     harm = Harm(**draft.harm.model_dump()) if draft.harm else None
-    return Rung(draft.remedy, draft.horizon, knobs, draft.settle, effects, harm)
+    budget = (draft.budget.actions, draft.budget.steps) if draft.budget else ()
+    return Rung(draft.remedy, draft.horizon, knobs, draft.settle, effects, harm, *budget)

@@ -9,7 +9,9 @@ from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import DONE, INEFFECTIVE, conclude
 from gyrostat_rules.remedies import alive, reachable
-from gyrostat_rules.state import Action, Deed, Incident, State
+from gyrostat_rules.remembered import Deed
+from gyrostat_rules.silences import silenced
+from gyrostat_rules.state import Action, Incident, State
 
 _REMEMBERED = 200
 
@@ -82,7 +84,7 @@ def _let_go(state: State, moment: Moment, incident: Incident) -> None:
     What a person asked for is not over by waiting. Steps under a remedy that was taken back prove nothing.
     """
     asked = bool(incident.actions) and bool(incident.actions[-1].outcome)
-    if incident.state == HELD and asked and moment.at > incident.held_until:
+    if incident.state == HELD and asked and moment.at > incident.held_until and not silenced(state, moment, incident):
         move(moment, incident, STOPPED, f"nobody came: {incident.why}")
         return
     clean = state.examined() - max(incident.last_bad_step, undone_at(incident))

@@ -1,6 +1,7 @@
 """Release: tell a waiting supervisor that its trainer will not be restarted, so that it passes the exit on."""
 
 from gyrostat.wire import Directive
+from gyrostat_rules.arming import is_led, may_act
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.incidents import ACTING, HELD, OPEN
 from gyrostat_rules.moment import Moment
@@ -16,7 +17,7 @@ def release(state: State, moment: Moment) -> None:
     if trainer is None or supervisor is None or not alive(supervisor) or "release" not in supervisor.procedures:
         return
     death = f"{supervisor.incarnation} {trainer.incarnation}"  # a trainer may die before it has a name
-    if not trainer.died or state.released == death or state.settings.mode != "act" or _pending(state):
+    if not trainer.died or state.released == death or not may_act(state.settings) or _pending(state):
         return
     state.released = death
     directive = Directive(
@@ -33,6 +34,7 @@ def _pending(state: State) -> bool:
         last = incident.actions[-1] if incident.actions else None
         if incident.state in (OPEN, ACTING):
             return True
-        if incident.state == HELD and last is not None and last.verdict == "hold" and last.remedy == "restart":
+        waits = incident.state == HELD and last is not None and last.verdict == "hold" and last.remedy == "restart"
+        if waits and is_led(state.settings, incident):
             return True
     return False

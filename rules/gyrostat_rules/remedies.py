@@ -13,6 +13,7 @@ from gyrostat_rules import series
 from gyrostat_rules.certify import choose
 from gyrostat_rules.diagnosis import diagnose
 from gyrostat_rules.floorcontrol import OFF, control
+from gyrostat_rules.hands import reads
 from gyrostat_rules.pack import Rung
 from gyrostat_rules.profile import tellers
 from gyrostat_rules.state import Action, Incident, Process, State
@@ -116,10 +117,9 @@ def _aim(state: State, incident: Incident, action: Action) -> None:
 
 def _turns(state: State, rung: Rung) -> list[KnobChange]:
     """The rung's knob plans as changes, from what the knobs read now, held within their bounds."""
-    trainer = state.trainer()
     changes = []
     for plan in rung.knobs:
-        knob = trainer.knobs.get(plan.name) if trainer else None
+        knob = reads(state, plan.name)
         if knob is None or not math.isfinite(knob.value):
             continue
         value = reachable(knob, plan.wanted(knob.value))

@@ -8,6 +8,7 @@ them, and be wrong about the others.
 from collections.abc import Mapping
 from typing import Any
 
+from gyrostat_rules.alerts import FIRING
 from gyrostat_rules.causes import REQUEST
 from gyrostat_rules.certify import name_of, newest_first, unfit
 from gyrostat_rules.incidents import OPEN, move
@@ -25,16 +26,25 @@ _MOST_TAGS, _LONGEST_TAG = 100, 64
 def target(state: State, wanted: str) -> tuple[CheckpointSeen | None, list[str]]:
     """The checkpoint that is meant by ``last-stable``, a step or a tag, and a sentence for each that was passed by.
 
-    The last stable one is the newest that somebody has tagged ``stable``; where nobody has, the newest certified.
+    The last stable one is the newest that somebody has tagged ``stable``; where nobody has, the newest certified. While
+    a validation is below its best, none that is newer than the last good one is stable.
     """
-    meant = [seen for seen in newest_first(state) if _is_meant(state, wanted, seen)]
-    said: list[str] = []
+    until = well_until(state) if wanted == LAST_STABLE else None
+    late = {name_of(seen.path) for seen in newest_first(state) if until is not None and seen.step > until}
+    meant = [seen for seen in newest_first(state) if _is_meant(state, wanted, seen, late)]
+    said = [] if until is None else [f"those after step {until} not: a validation has been below its best since"]
     for seen in meant:
         if reason := unfit(state, _request(state, "", seen), seen):
             said.append(f"step {seen.step} not: {reason}")
         else:
             return seen, [f"step {seen.step} chosen: {seen.fit}", *said]
     return None, said or [f"no checkpoint is known by {wanted!r}"]
+
+
+def well_until(state: State) -> int | None:
+    """The step of the last validation that was good, while an alert tells of one that is below its best; else None."""
+    steps = [a.evidence["well_step"] for a in state.alerts.values() if a.state == FIRING and "well_step" in a.evidence]
+    return min(steps, default=None)
 
 
 def why_not(state: State, seen: CheckpointSeen, *, certified_only: bool = False) -> str:
@@ -92,10 +102,11 @@ def _untag(state: State, names: list[str], word: str, by: str) -> str:
     return f"{by or 'somebody'} took the tag {word} away"
 
 
-def _is_meant(state: State, wanted: str, seen: CheckpointSeen) -> bool:
+def _is_meant(state: State, wanted: str, seen: CheckpointSeen, late: set[str]) -> bool:
+    """``late``: names of those that cannot be the last stable one, whatever they are tagged."""
     if wanted == LAST_STABLE:
-        stable = any(STABLE in tags for tags in state.tags.values())
-        return not stable or STABLE in state.tags.get(name_of(seen.path), ())
+        stable = {name for name, tags in state.tags.items() if STABLE in tags and name not in late}
+        return name_of(seen.path) not in late and (not stable or name_of(seen.path) in stable)
     return str(seen.step) == wanted or wanted in state.tags.get(name_of(seen.path), ())
 
 

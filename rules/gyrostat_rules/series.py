@@ -57,6 +57,10 @@ STEP_APPLIED = "step_applied"
 GUARD_EXHAUSTED = "guard_exhausted"
 PARAMS_FINITE = "params_finite"
 CHECKPOINT_BUSY = "checkpoint_busy"
+WEIGHT_SYNC_BUSY = "weight_sync_busy"
 DATA_CURSOR = "data_cursor"
 DATA_ITEMS = "data_items"
 SUSPECT_ITEM = "suspect_item"
+
+# What a rollout engine's page says about itself.
+REQUESTS_PAUSED = "requests_paused"

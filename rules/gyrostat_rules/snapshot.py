@@ -63,10 +63,10 @@ def from_plain(kind: Any, raw: Any) -> Any:
     if origin in (dict, Mapping) or (isinstance(origin, type) and issubclass(origin, Mapping)):
         key, item = args or (str, Any)
         return {(int(k) if key is int else k): from_plain(item, v) for k, v in raw.items()}
-    if origin is tuple:
-        return tuple(from_plain(args[0], v) for v in raw)
-    if origin is list:
-        return [from_plain(args[0], v) for v in raw]
+    if origin in (tuple, list):
+        if not isinstance(raw, list):  # a text or a mapping would be taken for its letters or keys
+            raise ValueError(f"{str(raw)[:40]!r} is no list")
+        return origin(from_plain(args[0], v) for v in raw)
     return _plain(raw) if kind is Any else (float(raw) if kind is float else raw)
 
 

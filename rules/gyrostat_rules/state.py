@@ -8,6 +8,8 @@ from typing import Any
 from gyrostat.wire import KnobChange, KnobState, Record
 from gyrostat_rules.inputs import CheckpointSeen
 from gyrostat_rules.pack import Effect, Harm
+from gyrostat_rules.remembered import Broken, Deed, FaultSeen, Jump, Meter, Trial
+from gyrostat_rules.theirs import Hand, Silence
 
 WINDOW = 256
 FIRST = 32  # values of a run's start that stay: what is usual is measured against them
@@ -18,7 +20,8 @@ class Process:
     """One process of the run, by its newest Hello. ``ended`` says how it ended, '' while it lives.
 
     ``told``: records of this life, a step in two records counted once. ``sources``: the newest step that each of
-    those who tell of it has told.
+    those who tell of it has told. ``announced``: the step of its newest Hello; ``moved``: how often one has shown a
+    knob, by its name, that nobody here had turned.
     """
 
     role: str
@@ -38,6 +41,8 @@ class Process:
     step_seconds: list[float] = field(default_factory=list)
     told: int = 0
     sources: dict[str, int] = field(default_factory=dict)
+    announced: int = -1
+    moved: dict[str, int] = field(default_factory=dict)
 
     @property
     def died(self) -> bool:
@@ -95,6 +100,7 @@ class Alert:
     incident: str = ""
     last_at: float = 0.0
     looks: list[list[int]] = field(default_factory=list)
+    silenced_by: str = ""
 
 
 @dataclass(slots=True)
@@ -166,6 +172,11 @@ class Incident:
     life: str = ""
     first_kind: str = ""
     wanted: str = ""  # the checkpoint that a person asked for
+    meter: Meter = field(default_factory=Meter)
+    leader: str = ""  # the rule whose alert leads it, '' where an older agent wrote it
+    opened_step: int = -1  # where it was first seen open: what a hand turns later is turned mid-incident
+    opened_segment: int = 0
+    hands: dict[str, Hand] = field(default_factory=dict)  # by the knob's name
 
     @property
     def open(self) -> bool:
@@ -175,7 +186,10 @@ class Incident:
 
 @dataclass(slots=True)
 class Settings:
-    """What people have said: mode, approvals, pause; and why only observing is allowed, '' where it is not."""
+    """What people have said: mode, approvals, pause; and why only observing is allowed, '' where it is not.
+
+    ``armed``: the rules that act in mode shadow too, each with the evidence or the reason for it, in words.
+    """
 
     mode: str = "shadow"
     approvals: bool = True
@@ -184,49 +198,7 @@ class Settings:
     trusted: str = ""
     hold_seconds: float = 3600.0
     said: bool = False
-
-
-@dataclass(slots=True)
-class Deed:
-    """An action that was sent, remembered for budgets: they must outlive the incident and the pod."""
-
-    kind: str
-    remedy: str
-    step: int
-    at: float
-
-
-@dataclass(slots=True)
-class Jump:
-    """The run went back: ``segment`` was left for the next one, which begins after ``step``."""
-
-    segment: int
-    step: int
-
-
-@dataclass(slots=True)
-class FaultSeen:
-    """Error lines of one kind of one process: the newest of them, by step and time, and how many they were.
-
-    ``segment`` is the one that the line was said in: a run that has gone back since has begun anew.
-    """
-
-    role: str
-    rank: int
-    kind: str
-    why: str
-    segment: int
-    step: int
-    at: float
-    count: int = 1
-
-
-@dataclass(slots=True)
-class Broken:
-    """A rule that throws: the newest step at which it did, and what."""
-
-    step: int
-    why: str
+    armed: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -259,6 +231,11 @@ class State:
     release_orders: dict[str, str] = field(default_factory=dict)
     broken: dict[str, Broken] = field(default_factory=dict)
     tags: dict[str, list[str]] = field(default_factory=dict)  # by a checkpoint's name: people's words for it
+    trials: list[Trial] = field(default_factory=list)
+    taken_up: str = ""  # the journal's head in the ledger that was taken up: until the next one is written it stays so
+    proposed: str = ""  # what a person is told that they could go back to
+    silences: dict[str, Silence] = field(default_factory=dict)
+    silence_count: int = 0
 
     def may_look(self, at: float) -> bool:
         """True while it cannot be known yet what there is to go back to: the newest, verified first, may be ill."""

@@ -8,14 +8,18 @@ from gyrostat_rules.state import State
 
 # A guard's reason tells which guard gave it.
 _REASONS = {
+    "silence": r"^silenced until ",
     "mode": r"^mode is |^paused by|^observe only",
     "capability": r"^nobody is there",
     "blind": r"^blind:",
     "approval": r"^needs approval",
+    "blast_radius": r"^\d+ (steps|knobs|ranks) would be ",
     "cooldown": r"cooldown is \d+ steps$",
-    "budget": r"budget is spent$",
+    "rung_budget": r"this rung's budget is spent$",
+    "budget": r": (the|its) budget is spent$",
     "ceiling": r"^\d+ \w+ incidents in ",
-    "busy": r"^incident i\d+ is in |^a checkpoint is being written",
+    "standstill": r"the run gets no further$",
+    "busy": r"^incident i\d+ is in |^a checkpoint is being written|^weights are on their way",
 }
 
 

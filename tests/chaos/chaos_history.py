@@ -57,6 +57,9 @@ class History:
     told: list[tuple[tuple[str, int, int], int]] = field(default_factory=list)
     poisoned: list[tuple[str, int]] = field(default_factory=list)  # incarnation and step of what was applied with it
     pods: int = 0
+    words: list[str] = field(default_factory=list)  # verbs of what people have said
+    tampered: str = ""  # what became of the ledger, '' while nothing did
+    numbered: bool = False  # whether any trainer had obeyed a directive, and saved that, when the ledger went
 
     def note(self, order: Directive | Resume, incarnation: str) -> None:
         """A process begins to carry something out."""

@@ -1,12 +1,12 @@
 """What must hold, whoever dies when. Each check says in words what was broken; a schedule's seed says the rest."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from chaos_coverage import facts_of
 from chaos_history import History, Sent
+from chaos_memory import alike, distrusted, era, has_met_the_trainer, lost_memory
 from chaos_packs import bounds
 from chaos_trainer import Trainer
 
@@ -34,6 +34,7 @@ class Watch:
         self._entries: dict[tuple[int, str], Entry] = {}
         self._last: list[Entry] = []
         self._heard: set[tuple[str, int]] = set()
+        self._paused = False
 
     # -- called by the world ------------------------------------------------------------------------------
 
@@ -52,14 +53,14 @@ class Watch:
         """What is in the journal counts, whatever comes after."""
         if point == "turn.committed" and agent is not None:
             self._decided(agent)
-        if point == "ledger.written" and agent is not None and _has_met_the_trainer(agent):
+        if point == "ledger.written" and agent is not None and has_met_the_trainer(agent):
             self._compare(agent)
             self._mark(agent)
 
     def after_pass(self, agent: Agent) -> None:
         """One pass ended well."""
         self._compare(agent)
-        if _has_met_the_trainer(agent):
+        if has_met_the_trainer(agent):
             self._mark(agent)
 
     def after_round(self) -> None:
@@ -92,7 +93,7 @@ class Watch:
         self._compare(agent)
         if trainer is not None:
             self.trainer_ended(trainer)
-        assert trainer is None or _has_met_the_trainer(agent), "a trainer lives, and the agent does not know of it"
+        assert trainer is None or has_met_the_trainer(agent), "a trainer lives, and the agent does not know of it"
         turns = self._collect()
         self._replay(agent, turns)
         self._read(turns)
@@ -108,15 +109,15 @@ class Watch:
             if name.removesuffix(".json").isdigit():
                 number, text = int(name[:-5]), Path(folder, name).read_bytes()
                 # A release goes out before the first Hello as well, and so before the ledger is known.
-                pod = self._history.pods if b'"procedure":"release"' in text else -1
+                pod = self._history.pods if b'"procedure":"release"' in text else era(self._history, self._history.pods)
                 before = self._texts.setdefault((pod, number), text)
                 assert before == text, f"directive {number} has changed:\n{before!r}\n{text!r}"
 
     def _once(self) -> None:
         orders = [b for b in self._history.begun if b.procedure not in ("resume", "release")]
-        numbers = [b.number for b in orders]
+        numbers = [(era(self._history, b.pod), b.number) for b in orders]
         assert len(numbers) == len(set(numbers)), f"a directive was carried out twice: {orders}"
-        actions = [b.action for b in orders]
+        actions = [(era(self._history, b.pod), b.action) for b in orders]
         assert len(actions) == len(set(actions)), f"an action was carried out twice: {orders}"
 
     # -- (4) nothing forgotten ----------------------------------------------------------------------------
@@ -125,11 +126,16 @@ class Watch:
         state = agent.engine.state
         self._marks = _counts(agent)
         self._open = {i.id: i.state for i in state.incidents if i.open}
+        self._paused = state.settings.paused
 
     def _compare(self, agent: Agent) -> None:
-        if self._history.pods and not _has_met_the_trainer(agent):
+        if self._history.pods and not has_met_the_trainer(agent):
             return  # where the ledger lies is said in the trainer's Hello
+        if lost_memory(self._history):
+            return  # there is nothing to know it from, and that is known
         now = _counts(agent)
+        paused = agent.engine.state.settings.paused
+        assert paused or not self._paused or "resume" in self._history.words, "a pause was forgotten"
         for name, before in self._marks.items():
             assert now[name] >= before, f"{name} went back from {before} to {now[name]}: something was forgotten"
         known = {i.id for i in agent.engine.state.incidents}
@@ -160,14 +166,25 @@ class Watch:
         what = f"{action.remedy} ({action.id}) was sent"
         assert settings.mode == "act", f"{what} in mode {settings.mode}"
         assert not settings.paused, f"{what} while a person had paused"
+        silences = [s for s in agent.engine.state.silences.values() if s.begun and s.ends > self._history.now()]
+        assert not silences, f"{what} while a person wanted silence: {silences}"
         assert not settings.distrust, f"{what} by an agent that may only observe: {settings.distrust}"
         if settings.approvals and action.remedy in NEEDS_APPROVAL:
             assert action.approved and self._history.scenario.person == "approves", f"{what} and nobody had approved it"
         if target:
+            self._within_reach(agent, incident, action, what)
             saved = self._history.store.find(target)
             assert saved is not None, f"{what} to a checkpoint that does not exist: {target}"
             assert saved.finite, f"{what} to an unfit checkpoint: {saved}"
             assert saved.step < incident.onset, f"{what} to step {saved.step}, and the onset is {incident.onset}"
+
+    def _within_reach(self, agent: Agent, incident: Any, action: Any, what: str) -> None:
+        """What costs more steps than it may was approved by somebody."""
+        lost = action.sent_step - action.arguments["step"]
+        most = bounds(self._history.scenario.pack)[incident.kind].lost
+        assert lost <= most or (action.approved and self._history.scenario.person == "approves"), (
+            f"{what}, would lose {lost} steps, and nobody had approved it"
+        )
 
     # -- the end ----------------------------------------------------------------------------------------------
 
@@ -187,14 +204,13 @@ class Watch:
 
     def _replay(self, agent: Agent, turns: list[Turn]) -> None:
         """(5) The chain holds, and the journal alone tells the same story, by either way."""
-        distrust = agent.engine.state.settings.distrust
-        assert not distrust, f"nothing was damaged, and the agent only observes: {distrust}"
+        distrusted(self._history, agent)
         engine = Engine()
         for turn in turns:
             said = engine.feed(turn.given)
             assert same(said, turn.entries), f"turn {turn.seq}, fed again, decides otherwise:\n{said}\n{turn.entries}"
         live = agent.engine.snapshot()
-        _alike(live, engine, "a replay")
+        alike(live, engine, "a replay")
         if sum(self._history.deaths.passed.values()) % 4:
             return  # the other way costs as much again: in one schedule of four
         again = recover(
@@ -202,7 +218,7 @@ class Watch:
         )  # verifies the chain, and takes the snapshot where there is one
         again.journal.close()
         assert not again.distrust, again.distrust
-        _alike(live, again.engine, "the snapshot")
+        alike(live, again.engine, "the snapshot")
 
     def _read(self, turns: list[Turn]) -> None:
         """(4) Every record that was written whole is in the journal, in the order written, and once."""
@@ -213,8 +229,10 @@ class Watch:
 
     def _settled(self, agent: Agent) -> None:
         """(2) Every intent has an outcome, or its incident waits with a reason."""
-        if self._history.pods and not _has_met_the_trainer(agent):
+        if self._history.pods and not has_met_the_trainer(agent):
             return  # no trainer came again, and with it no ledger: there is no run any more
+        if lost_memory(self._history):
+            return
         incidents = {i.id: i for i in agent.engine.state.incidents}
         said: dict[str, set[str]] = {}
         begun = {b.action for b in self._history.begun}
@@ -249,11 +267,16 @@ class Watch:
         begun = {(b.pod, b.number) for b in self._history.begun}
         # What a lost pod had only written down, before its ledger said so, was never done and is nobody's budget.
         real = [s for s in self._history.sent if s.pod == self._history.pods or (s.pod, s.number) in begun]
+        real = [s for s in real if era(self._history, s.pod) == era(self._history, self._history.pods)]
         sent = [s for s in real if s.remedy != "undo"]
         for i, last in enumerate(sent):
-            most, steps = budgets[last.kind]
+            most, steps, _, once = budgets[last.kind]
             window = [s for s in sent[: i + 1] if s.kind == last.kind and last.step - s.step < steps]
             assert len(window) <= most, f"{len(window)} actions for {last.kind} in {steps} steps, {most} are allowed"
+            same = [s for s in window if s.remedy == last.remedy]
+            assert last.remedy not in once or len(same) <= 1, (
+                f"{last.remedy} was sent {len(same)} times, once is allowed"
+            )
         assert len(sent) <= 12, f"{len(sent)} actions: the run's budget is 12"
         decided = {s.action for s in self._history.sent}
         orders = [b for b in self._history.begun if b.procedure not in ("resume", "release")]
@@ -267,31 +290,9 @@ class Watch:
         assert not poisoned or "nonfinite" in kinds, f"poison was applied at {poisoned}, and the incidents are {kinds}"
 
 
-def _has_met_the_trainer(agent: Agent) -> bool:
-    trainer = agent.engine.state.trainer()
-    return trainer is not None and trainer.incarnation != ""
-
-
 def _counts(agent: Agent) -> dict[str, int]:
     state = agent.engine.state
     return {
         "incident_count": state.incident_count, "deeds": len(state.deeds), "closed": len(state.closed),
-        "next_directive": state.next_directive,
+        "next_directive": state.next_directive, "trials": len(state.trials), "silence_count": state.silence_count,
     }  # fmt: skip
-
-
-def _alike(live: bytes, other: Engine, what: str) -> None:
-    """Compared as written: a NaN equals itself there."""
-    if live != (written := other.snapshot()):
-        left, right = json.loads(live), json.loads(written)
-        assert left == right, f"{what} leads elsewhere: {_difference(left, right)}"
-
-
-def _difference(left: Any, right: Any, at: str = "state") -> str:
-    """The first place where two plain trees differ."""
-    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
-        found = (_difference(a, b, f"{at}[{i}]") for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
-        return next(found, "")
-    if isinstance(left, dict) and isinstance(right, dict) and set(left) == set(right):
-        return next((_difference(left[k], right[k], f"{at}.{k}") for k in left if left[k] != right[k]), "")
-    return f"{at}: {left!r:.200} and {right!r:.200}"

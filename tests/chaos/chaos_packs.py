@@ -20,6 +20,9 @@ _VARIANTS: dict[str, dict[str, Any]] = {
     "one action": {"budget": {"actions": 1, "steps": 200}},
     "one incident": {"ceiling": {"incidents": 1, "steps": 1000}},
     "long cooldown": {"cooldown": 12},
+    "each rung once": {"rungs": [{**_SKIP, "budget": {"actions": 1}}, _ROLLBACK, _STOP]},
+    "standstill of one": {"standstill": {"incidents": 1, "steps": 20}},
+    "no step lost": {"blast_radius": {"steps": 0}, "rungs": [_ROLLBACK, _STOP]},
     "knob first": {"rungs": [_TURN, _STOP]},
     "restart first": {"rungs": [_RESTART, _STOP]},
     "restart after death": {"": [_RESTART, {"remedy": "page"}], "rungs": [_RESTART, _STOP]},
@@ -28,17 +31,25 @@ NAMES = tuple(_VARIANTS)
 
 
 class Bounds(NamedTuple):
-    """A playbook's budget, as a person reads it in the file: so many actions in so many steps."""
+    """A playbook's bounds, as a person reads them in the file: so many actions in so many steps, so many steps lost."""
 
     actions: int
     steps: int
+    lost: int
+    once: tuple[str, ...]  # remedies that may be tried once
 
 
 @lru_cache
 def bounds(name: str) -> dict[str, Bounds]:
     """The budget of each kind of incident in a variant."""
-    budgets = {b["incident"]: b.get("budget", {}) for b in yaml.safe_load(pack(name))["playbooks"]}
-    return {kind: Bounds(b.get("actions", 3), b.get("steps", 200)) for kind, b in budgets.items()}
+    return {b["incident"]: _bounds(b) for b in yaml.safe_load(pack(name))["playbooks"]}
+
+
+def _bounds(book: dict[str, Any]) -> Bounds:
+    budget = book.get("budget", {})
+    once = tuple(r["remedy"] for r in book["rungs"] if r.get("budget", {}).get("actions") == 1)
+    lost = book.get("blast_radius", {}).get("steps", 1000)
+    return Bounds(budget.get("actions", 3), budget.get("steps", 200), lost, once)
 
 
 @lru_cache

@@ -1,11 +1,16 @@
-"""People: who pauses, approves or denies by the command files, and whoever lays a strange file in the records."""
+"""People: who pauses, approves or denies by the command files, and whoever lays strange files where they matter."""
 
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from chaos_scenarios import Scenario
 
 from gyrostat.wire import frames
+from gyrostat_agent import ledgerfile
 from gyrostat_agent.loop import Agent
 from gyrostat_agent.rundir import prepare
 from gyrostat_agent.sources import commands
@@ -16,8 +21,8 @@ RUN = "chaos"
 class People:
     """Everybody around one run who says something to its agent."""
 
-    def __init__(self, path: str, scenario: Scenario) -> None:
-        self._path, self._scenario = path, scenario
+    def __init__(self, path: str, scenario: Scenario, said: Callable[[str], None]) -> None:
+        self._path, self._scenario, self._said = path, scenario, said
         self._answered: set[str] = set()
 
     def meddle(self, number: int) -> None:
@@ -33,18 +38,58 @@ class People:
         scenario = self._scenario
         if number in scenario.pause:
             self._give("pause" if number == scenario.pause[0] else "resume", {"by": "ada"})
+        if number == scenario.silence[0]:
+            self._give("silence", {"all": True, "seconds": scenario.silence[1], "reason": "maintenance", "by": "ada"})
         if agent is None or not scenario.person:
             return
         for incident in agent.engine.state.incidents:
             for action in incident.actions[-1:]:
-                waits = incident.open and not action.number and action.reason.startswith("needs approval")
-                if waits and action.id not in self._answered:
+                asked = not action.number and "needs approval" in action.reason
+                due = incident.open if scenario.person != "too late" else incident.state == "stopped"
+                if asked and due and action.id not in self._answered:
                     self._answered.add(action.id)
-                    verb = "approve" if scenario.person == "approves" else "deny"
+                    verb = "deny" if scenario.person == "denies" else "approve"
                     self._give(verb, {"action": action.id, "by": "ada"})
 
-    def _give(self, verb: str, arguments: dict[str, str]) -> None:
+    def _give(self, verb: str, arguments: dict[str, Any]) -> None:
+        self._said(verb)
         commands.give(prepare(self._path), verb, arguments)
+
+
+class Tamperer:
+    """Whatever may befall the ledger while nobody looks: a disk, another version, a backup that is put back."""
+
+    def __init__(self, root: str) -> None:
+        self._path = Path(ledgerfile.path_of(root))
+        self._first = b""
+
+    def look(self) -> None:
+        """Keep the first ledger that there ever was: a backup."""
+        if not self._first and self._path.exists():
+            self._first = self._path.read_bytes()
+
+    def tamper(self, how: str) -> bool:
+        """Do it; False where there is no ledger yet."""
+        if not self._path.exists():
+            return False
+        written = self._path.read_bytes()
+        if how == "absent":
+            os.unlink(self._path)
+        else:
+            self._path.write_bytes(_TAMPERED[how](written, self._first))
+        return True
+
+
+def _with(written: bytes, key: str, value: object) -> bytes:
+    return json.dumps({**json.loads(written), key: value}).encode()
+
+
+_TAMPERED: dict[str, Callable[[bytes, bytes], bytes]] = {
+    "older": lambda written, first: first,
+    "newer": lambda written, first: _with(written, "version", 99),
+    "damaged": lambda written, first: written[: len(written) // 2],
+    "another's": lambda written, first: _with(written, "run", "another"),
+}
 
 
 def _foreign() -> bytes:

@@ -7,7 +7,11 @@ from chaos_trainer import Plan
 
 
 class Scenario(NamedTuple):
-    """What befalls the run, and under which settings. ``person``: approves, denies or '' (never comes)."""
+    """What befalls the run, and under which settings.
+
+    ``person``: approves, denies, approves "too late" or '' (never comes). ``ledger``: what becomes of the ledger in
+    round ``ledger_at``, while no agent lives: absent, older, newer, damaged or another's.
+    """
 
     name: str
     plan: Plan = Plan()
@@ -22,6 +26,10 @@ class Scenario(NamedTuple):
     pod_lost_at: int = 0  # round at which the pod goes, and the run directory with it
     agent_every: int = 1  # rounds between two passes of the agent
     rounds: int = 20
+    ledger: str = ""
+    ledger_at: int = 0
+    silence: tuple[int, float] = (0, 0.0)  # round in which a person silences everything, and for how many seconds
+    expires: bool = False  # after the rounds so much time goes by that whatever waits has waited too long
 
 
 class Schedule(NamedTuple):
@@ -62,6 +70,21 @@ SCENARIOS = (
     Scenario("long cooldown", _APPLIED._replace(poison_items=(4, 12)), pack="long cooldown", rounds=18),
     Scenario("while a checkpoint is written", _APPLIED._replace(busy=True), rounds=10),
     Scenario("another wire version", _APPLIED, foreign_at=3, rounds=8),
+    Scenario("while weights are on their way", _APPLIED._replace(syncing=True), rounds=8),
+    Scenario("approved too late", _APPLIED, approvals=True, person="too late", expires=True, rounds=7),
+    Scenario("silenced for a while", _APPLIED, silence=(3, 4.5), rounds=11),
+    Scenario("each rung once", Plan(poison_items=(4, 9)), pack="each rung once", rounds=13),
+    Scenario("standstill of one", Plan(poison_items=(4, 9)), pack="standstill of one", rounds=12),
+    Scenario("more would be lost than may be", _APPLIED, pack="no step lost", person="approves", rounds=9),
+    Scenario(
+        "paused and silenced, and the pod goes", _APPLIED, pause=(4, 9), silence=(3, 7.5), pod_lost_at=6, rounds=11
+    ),
+    Scenario("a ledger that is damaged", _APPLIED, ledger="damaged", ledger_at=6, rounds=7),
+    Scenario("a ledger that is older", _APPLIED, ledger="older", ledger_at=7, rounds=8),
+    Scenario("a ledger that is newer", _APPLIED, ledger="newer", ledger_at=6, pod_lost_at=6, rounds=8),
+    Scenario("a ledger damaged as the pod goes", _APPLIED, ledger="damaged", ledger_at=7, pod_lost_at=7, rounds=9),
+    Scenario("a ledger that went with the pod", _APPLIED, ledger="absent", ledger_at=8, pod_lost_at=8, rounds=10),
+    Scenario("a ledger of another run", _APPLIED, ledger="another's", ledger_at=6, pod_lost_at=6, rounds=9),
     Scenario("the pod goes", _APPLIED, pod_lost_at=9, rounds=14),
     Scenario("the pod goes, approvals on", _APPLIED, approvals=True, person="approves", pod_lost_at=6, rounds=14),
 )

@@ -27,6 +27,7 @@ class Plan(NamedTuple):
     exit_at: int = 0  # ends with 1 at this step, once
     checkpoint_every: int = 3
     busy: bool = False  # says that a checkpoint is being written, one record in two
+    syncing: bool = False  # says that weights are on their way, one record in two
     raises: tuple[str, ...] = ()  # procedures that raise
     stopped_at: int = 0  # SIGSTOP at this step ...
     stopped_rounds: int = 0  # ... for so many rounds
@@ -119,6 +120,7 @@ class Trainer:
         values = {
             "loss": loss, "step_applied": float(applied), "params_finite": float(self.finite), "suspect_item": item,
             "checkpoint_busy": float(self.plan.busy and number % 2),
+            "weight_sync_busy": float(self.plan.syncing and number % 2),
         }  # fmt: skip
         self.telemetry.record(number, **values)
         self.told.append((self.telemetry.incarnation, self.control.segment, number))

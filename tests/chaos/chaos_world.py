@@ -14,7 +14,7 @@ from chaos_deaths import Blow, Crash, Death, Deaths
 from chaos_history import History
 from chaos_invariants import Watch
 from chaos_packs import pack
-from chaos_people import RUN, People
+from chaos_people import RUN, People, Tamperer
 from chaos_scenarios import Scenario, Schedule
 from chaos_store import Store, View
 from chaos_supervisor import Supervisor
@@ -58,7 +58,8 @@ class World:
             covered if covered is not None else set(), schedule.blows,
         )  # fmt: skip
         self.watch = Watch(self.history)
-        self._people = People(self.path, self.scenario)
+        self._people = People(self.path, self.scenario, self.history.words.append)
+        self._tamperer = Tamperer(self.root)
 
     # -- one play ---------------------------------------------------------------------------------------
 
@@ -81,8 +82,11 @@ class World:
     def _play_round(self, seconds: float) -> None:
         self.round += 1
         self.clock.now += seconds if not self.stop_rounds else 10.0
+        self._tamperer.look()
         if self.round == self.scenario.pod_lost_at:
             self._lose_pod()
+        if self.round == self.scenario.ledger_at:
+            self._tamper()
         self._people.meddle(self.round)
         self._turn_trainer()
         self._turn_supervisor()
@@ -103,6 +107,8 @@ class World:
         ) * 20:  # a restart may wait for half an hour, and a stopped trainer goes on
             if not self.watch.acting(self.agent):
                 break
+            self._play_round(seconds)
+        for seconds in (600.0,) * 8 if self.scenario.expires else ():  # an hour is how long a person is waited for
             self._play_round(seconds)
 
     # -- the pieces ---------------------------------------------------------------------------------------
@@ -247,6 +253,16 @@ class World:
         prepare(self.path)
         self._trainer_from, self._agent_from = self.round + 1, max(self._agent_from, self.round + 1)
         self.over = False
+
+    def _tamper(self) -> None:
+        """The agent is ended, and something becomes of the ledger before the next one begins."""
+        if self.agent is not None:
+            agent, self.agent = self.agent, None
+            _let_go(agent)
+            self._agent_from = max(self._agent_from, self.round)
+        if self._tamperer.tamper(self.scenario.ledger):
+            self.history.tampered = self.scenario.ledger
+            self.history.numbered = any(s.last_directive for s in self.store.saved)
 
     # -- what befalls it ------------------------------------------------------------------------------------
 

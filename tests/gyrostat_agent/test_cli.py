@@ -52,7 +52,8 @@ def test_incidents_tell_what_was_done(cli: Run, bench: Bench) -> None:
     mended(bench)
     status, out, _ = cli("incidents", bench.run.path)
     assert status == 0 and out.split()[5] == "open"
-    assert "mended by skip_data" in out.splitlines()[-1] and "alert" not in out
+    *_, proof, bill = out.splitlines()
+    assert "mended by skip_data" in proof and "bill of nonfinite" in bill and "alert" not in out
     everything = json.loads(cli("incidents", "--all", "--json", bench.run.path)[1])
     assert {"alert", "incident", "action", "run", "pack"} <= {e["kind"] for e in everything}
 

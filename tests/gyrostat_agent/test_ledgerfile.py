@@ -32,7 +32,16 @@ def test_the_newest_replaces_the_one_before(tmp_path: Path) -> None:
     assert ledgerfile.read(str(tmp_path))[0] == {**FACTS, "journal_head": "2:"}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "null", '"x"', "[" * 100_000, "\xff"], ids=lambda t: t[:4] or "empty")
+DAMAGED = {
+    "empty": "", "cut off": '{"version": 1, "runs', "a list": "[1]", "nothing": "null", "text": '"x"',
+    "no text": "\xff", "brackets": "[" * 100_000,
+    "nested": '{"a": ' + "[" * 300 + "]" * 300 + "}", "NaN": '{"version": NaN}',
+    "infinite": '{"version": -Infinity}', "beyond floats": '{"version": 1e999}', "half a letter": '{"run": "\\ud800"}',
+    "endless digits": '{"version": ' + "9" * 5000 + "}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
 def test_damage_is_said_with_the_file(tmp_path: Path, text: str) -> None:
     """What is no ledger gives no facts, but a reason that names the file."""
     (tmp_path / ".gyrostat").mkdir(0o700)

@@ -1,12 +1,17 @@
 """A run's state with something of everything in it, for exporters to show."""
 
+from collections import Counter
+from dataclasses import replace
+
 from gyrostat.wire import Record
 from gyrostat_exporters.view import Tally, View, view
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.state import Alert, Incident, Process, State, Window
+from gyrostat_rules.theirs import Silence
 
 NAN, INF = float("nan"), float("inf")
+SILENCE = Silence("s0001", ("alert=A",), 1000.0, 9000.0, "ada", "new nodes", True)
 PACK = """
 pack: mine
 groups:
@@ -33,6 +38,8 @@ def full_state() -> State:
     state.windows["trainer/0"] = {"loss": Window([4, 5], [0.5, NAN]), "reward": Window([5], [0.25])}
     state.alerts["A"] = Alert("A", {}, "firing", 5, 0.0, 5, 5, NAN, "")
     state.incidents = [incident("i0001", "resolved"), incident("i0002", "acting")]
+    state.silences = {"s0001": SILENCE, "s0002": replace(SILENCE, id="s0002", begun=False)}
+    state.settings.armed = {"A": "19 hits of 20; by Ada"}
     return state
 
 
@@ -41,7 +48,7 @@ def incident(name: str, state: str) -> Incident:
 
 
 def full_view(*blind: str) -> View:
-    tally = Tally(turns=7, missing=2, damaged=1)
+    tally = Tally(turns=7, missing=2, damaged=1, requests=Counter(unauthorized=3))
     tally.count([record(4, loss=0.5), record(5, loss=NAN, grad_norm=-INF)], [action("sent"), action("done")])
     return view(full_state(), tally, {"A": "critical"}, blind)
 
@@ -54,7 +61,8 @@ def long_state() -> State:
 
 
 def long_view() -> View:
-    return full_view()._replace(off=view(long_state(), Tally(), {}, ()).off)
+    head = "256:" + "00000001000000ff0000ffffffffffff"
+    return full_view()._replace(off=view(long_state(), Tally(), {}, ()).off, head=head, journal_bytes=4096)
 
 
 def stale_state() -> State:

@@ -4,7 +4,8 @@ import pytest
 from exported_runs import INF, NAN, action, full_state, full_view, incident, long_state, record, stale_state
 
 from gyrostat_exporters.view import Tally, view
-from gyrostat_rules.state import Broken, Process, Window
+from gyrostat_rules.remembered import Broken
+from gyrostat_rules.state import Process, Window
 
 
 def test_what_is_shown_of_a_run() -> None:

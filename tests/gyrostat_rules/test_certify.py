@@ -7,7 +7,8 @@ from run_story import NAN, Story, healthy_run, path_of
 
 from gyrostat_rules.certify import CLEAN_STEPS, choose
 from gyrostat_rules.inputs import CheckpointSeen, Fit
-from gyrostat_rules.state import Incident, Jump, State
+from gyrostat_rules.remembered import Jump
+from gyrostat_rules.state import Incident, State
 
 
 def troubled(**values: Any) -> Story:

@@ -3,9 +3,11 @@
 import pytest
 from run_story import Story, healthy_run
 
-from gyrostat_rules.guards import GUARDS, RUN_ACTIONS
+from gyrostat.wire import Record
+from gyrostat_rules.ceilings import RUN_ACTIONS
+from gyrostat_rules.guards import GUARDS
 from gyrostat_rules.inputs import SourceWord
-from gyrostat_rules.state import Deed
+from gyrostat_rules.remembered import Deed, Trial
 
 
 def held(story: Story) -> str:
@@ -15,9 +17,10 @@ def held(story: Story) -> str:
 
 
 def test_each_guard_is_tested_here() -> None:
-    """A guard that is added needs its own story below."""
+    """A guard that is added needs its own story below; silence has its own in test_silences, by_hand in test_hands."""
     assert [g.__name__ for g in GUARDS] == [
-        "mode", "capability", "blind", "sound", "approval", "cooldown", "budget", "ceiling", "busy",
+        "silence", "mode", "capability", "blind", "sound", "approval", "by_hand", "blast_radius", "cooldown",
+        "rung_budget", "budget", "ceiling", "standstill", "busy",
     ]  # fmt: skip
 
 
@@ -280,3 +283,188 @@ def test_the_reason_shown_is_the_reason_that_holds() -> None:
     assert story.incident.why == "paused by a person"
     story.command("resume")
     assert story.incident.why.startswith("needs approval")
+
+
+RUNGED = """\
+pack: runged
+groups:
+  - name: g
+    rules:
+      - alert: P
+        detector: nonfinite
+        with: {classes: [poison], confirmed: true}
+        severity: critical
+        incident: nonfinite
+playbooks:
+  - incident: nonfinite
+    budget: {actions: 9, steps: 200}
+    ceiling: {incidents: 9, steps: 1000}
+    cooldown: 0
+    MORE
+    rungs:
+      - {remedy: skip_data, horizon: 3, irreversible: true, budget: {actions: 1}}
+      - {remedy: rollback, horizon: 3, irreversible: true, knobs: [{name: lr_scale, times: 0.5}]}
+"""
+
+
+def runged(more: str = "standstill: {incidents: 9}", **how: bool) -> Story:
+    """A run whose first rung may be tried once in 200 steps."""
+    return healthy_run(pack=RUNGED.replace("MORE", more), **how)
+
+
+def mended_by_skipping(story: Story, step: int) -> Story:
+    """Two bad rows from ``step`` on, whose item is passed over, and clean steps until that is proved."""
+    story.skipped(step)
+    story.skipped(step + 1)
+    story.ack(step=step + 2)
+    story.steps(step + 2, step + 6)
+    assert story.incident.state == "resolved"
+    return story
+
+
+def test_a_rungs_budget_passes_it_by_and_the_next_rung_follows() -> None:
+    """What has been tried often enough is not tried again, and that ends nothing: the next remedy is sent at once."""
+    story = mended_by_skipping(runged(), 21)
+    story.skipped(40)
+    story.skipped(41)
+    assert story.sent() == ["skip_data", "rollback"]
+    passed = next(a for a in story.incident.actions if a.remedy == "skip_data")
+    assert (passed.verdict, passed.number) == ("deny", 0)
+    assert passed.reason == "skip_data was tried 1 times in 200 steps: this rung's budget is spent"
+
+
+def test_a_rungs_budget_comes_back() -> None:
+    """What was tried long ago counts no more."""
+    story = mended_by_skipping(runged(), 21).steps(28, 299)
+    story.skipped(300)
+    story.skipped(301)
+    assert story.sent() == ["skip_data", "skip_data"]
+
+
+def test_a_rung_without_a_budget_has_its_playbooks() -> None:
+    """The packs that come with it bound each playbook, and no rung more narrowly."""
+    story = healthy_run()
+    assert not any(r.budget_actions for b in story.engine._pack().playbooks for r in b.rungs)
+
+
+def test_a_rung_that_is_passed_by_waits_where_a_person_was_asked() -> None:
+    """A pause holds it, and what waits has used up nothing."""
+    story = mended_by_skipping(runged(), 21)
+    story.command("pause")
+    story.skipped(40)
+    story.skipped(41)
+    assert held(story) == "paused by a person"
+    story.command("resume")
+    assert story.sent() == ["skip_data", "rollback"]
+
+
+@pytest.mark.parametrize("place", [30, 60], ids=["the same place", "further on"])
+def test_a_standstill_is_no_accident(place: int) -> None:
+    """Two incidents of one cause at one place, whatever came of them, and the third is a person's."""
+    story = healthy_run(last=place)
+    story.engine.state.trials += [Trial("i1", "nonfinite", 25), Trial("i2", "nonfinite", 33)]
+    story.applied(place + 1)
+    if place == 30:
+        said = "2 nonfinite incidents were acted on around step 31: the run gets no further"
+        assert (story.incident.state, story.incident.why) == ("stopped", said)
+    else:
+        assert story.sent() == ["rollback"]
+
+
+@pytest.mark.parametrize("outcome", ["ineffective", "unknown"])
+def test_unknown_progress_uses_up_neither_ceiling(outcome: str) -> None:
+    """A remedy that was taken back counts as tried at this place; one of which nobody knows what came, does not."""
+    story = healthy_run(pack=RUNGED.replace("MORE", "standstill: {incidents: 1}"))
+    story.skipped(21)
+    story.skipped(22)
+    if outcome == "ineffective":
+        story.ack(step=23)
+        story.skipped(23)
+        story.ack("failed", reason="no memory", step=24)
+        story.ack("failed", reason="no memory", step=24)
+    else:
+        story.delivery("unknown")
+        story.tick(3700.0)
+    assert story.incident.state == "stopped"
+    assert story.incident.actions[0].outcome == outcome
+    state = story.engine.state
+    assert (len(state.trials), state.closed, bool(state.deeds)) == (int(outcome == "ineffective"), [], True)
+
+
+def test_a_rollback_that_would_lose_too_much_asks_a_person() -> None:
+    """Even where approvals are off; with a person's word it goes, once."""
+    story = runged("blast_radius: {steps: 3}")
+    story.applied(21)
+    assert held(story) == f"6 steps would be lost, more than 3: needs approval: gyrostat approve {story.action.id}"
+    story.command("approve", action=story.action.id, by="Ada")
+    assert story.sent() == ["rollback"]
+
+
+@pytest.mark.parametrize(
+    ("more", "held_by"),
+    [
+        ("blast_radius: {knobs: 1}", ""),
+        ("blast_radius: {steps: 6}", ""),
+        ("blast_radius: {ranks: 2}", ""),
+        ("blast_radius: {steps: 0}", "6 steps would be lost, more than 0"),
+    ],
+)
+def test_a_blast_radius_holds_what_is_beyond_it(more: str, held_by: str) -> None:
+    """A rollback of six steps with one knob, that ends nobody."""
+    story = runged(more)
+    story.applied(21)
+    assert held(story).startswith(held_by) if held_by else story.sent() == ["rollback"]
+
+
+def test_a_restart_ends_every_rank() -> None:
+    """Where a playbook says how many, the restart of more asks a person first."""
+    text = RUNGED.replace("MORE", "blast_radius: {ranks: 3}").replace("remedy: rollback", "remedy: restart")
+    story = healthy_run(world=4, pack=text.replace(", knobs: [{name: lr_scale, times: 0.5}]", "")).supervisor()
+    story.applied(21)
+    assert held(story).startswith("4 ranks would be ended, more than 3: needs approval")
+
+
+def test_busy_holds_while_weights_are_on_their_way() -> None:
+    """A rollback in the middle of a weight sync would leave the engines with half of each."""
+    story = healthy_run()
+    story.applied(21, weight_sync_busy=1.0)
+    assert held(story) == "weights are on their way to the rollouts"
+    story.step(22)
+    assert story.sent() == ["rollback"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 90.0], ids=["lately", "long ago"])
+def test_an_engine_that_holds_its_requests_is_waited_for(seconds: float) -> None:
+    """It does so while weights are put into it; a page that nobody has read for a minute holds up nothing."""
+    story = healthy_run()
+    story.batch(Record("rollout", 0, "engine-a", 0, 1, 1, story.at, {"requests_paused": 3.0}))
+    story.at += seconds
+    story.applied(21)
+    if seconds:
+        assert story.sent() == ["rollback"]
+    else:
+        assert held(story) == "weights are on their way to the rollouts"
+
+
+@pytest.mark.parametrize("tripped", ["pause", "budget", "ceiling", "standstill", "blind", "distrust"])
+def test_a_tripped_breaker_never_blocks_healing(tripped: str) -> None:
+    """Knobs that a remedy has turned go back whatever has tripped meanwhile: only harm is held up."""
+    pack = RUNGED.replace("MORE", "").replace("rollback, horizon: 3, irreversible: true", "turn, horizon: 3")
+    story = healthy_run(pack=pack.replace("      - {remedy: skip_data, horizon: 3, irreversible: true, budget: "
+                                          "{actions: 1}}\n", ""))  # fmt: skip
+    story.skipped(21)
+    story.skipped(22)
+    assert story.sent() == ["turn"]
+    story.ack(step=23, values={"lr_scale": 0.5})
+    state = story.engine.state
+    if tripped in ("pause", "distrust"):
+        story.command(tripped, reason="the chain is broken")
+    elif tripped == "blind":
+        story.source(SourceWord.STALE)
+    else:
+        state.deeds += [Deed("nonfinite", "turn", 22, 0.0)] * 20
+        state.closed += [Deed("nonfinite", "turn", 22, 0.0)] * 20
+        state.trials += [Trial(f"i9{n}", "nonfinite", 22) for n in range(9)]
+    story.skipped(23)
+    assert story.sent() == ["turn", "undo"]
+    assert (story.action.knobs[0].name, story.action.knobs[0].value) == ("lr_scale", 1.0)

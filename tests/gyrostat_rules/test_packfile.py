@@ -62,9 +62,21 @@ def test_a_pack_becomes_the_values_the_engine_uses() -> None:
 
 
 def test_what_bounds_a_playbook_is_read() -> None:
-    """Budget, ceiling and cooldown are not mixed up."""
-    bounds = "    budget: {actions: 1, steps: 2}\n    ceiling: {incidents: 3, steps: 4}\n    cooldown: 0\n    rungs:"
-    assert parse(edited("    rungs:", bounds)).playbooks[0][2:] == (1, 2, 3, 4, 0)
+    """Budget, ceilings, cooldown and what one action may cost are not mixed up."""
+    bounds = "    budget: {actions: 1, steps: 2}\n    ceiling: {incidents: 3, steps: 4}\n    cooldown: 0\n"
+    bounds += "    standstill: {incidents: 5, steps: 6}\n    blast_radius: {steps: 7, knobs: 8, ranks: 9}\n    rungs:"
+    assert parse(edited("    rungs:", bounds)).playbooks[0][2:] == (1, 2, 3, 4, 0, 5, 6, 7, 8, 9)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [("{actions: 2, steps: 50}", (2, 50)), ("{actions: 2}", (2, 0))],
+    ids=["with its steps", "in the playbook's steps"],
+)
+def test_a_rung_has_a_budget_of_its_own(given: str, read: tuple[int, int]) -> None:
+    """So often for this remedy, whatever the playbook allows all of them together."""
+    rung = parse(edited("horizon: 5", f"horizon: 5, budget: {given}")).playbooks[0].rungs[0]
+    assert (rung.budget_actions, rung.budget_steps) == read
 
 
 def test_optional_keys_of_a_rule_are_read() -> None:

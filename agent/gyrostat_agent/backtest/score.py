@@ -28,6 +28,7 @@ class Scored(NamedTuple):
 
     ``alert``, ``severity``, ``fired`` and ``began`` are of the alert that found it; ``error``: steps between that
     alert's onset and the case's; ``lead``: steps left until the deadline. None where there is nothing to compare.
+    ``opened``: the alert whose incident ``action`` is for, '' where none opens one.
     """
 
     case: Case
@@ -40,6 +41,7 @@ class Scored(NamedTuple):
     error: int | None = None
     lead: int | None = None
     action: str = ""
+    opened: str = ""
 
 
 class Verdict(NamedTuple):
@@ -119,12 +121,13 @@ def _faulty(case: Case, course: Course, pack: RulePack) -> Scored:
     timely = [one for one in telling if _in_time(one, case)]
     if not timely:
         return Scored(case, False, _missed(case, course, telling, pack))
+    opening = _opening(timely)
     by = min(timely, key=lambda one: (one.step, one.fault != case.kind, one.severity != Severity.CRITICAL))
     return Scored(
         case, True, "", by.alert, by.severity, by.step, by.onset,
         None if case.onset is None else abs(by.onset - case.onset),
         None if case.deadline is None else case.deadline - by.step,
-        _action(timely, pack),
+        _action(opening, pack), opening.alert if opening else "",
     )  # fmt: skip
 
 
@@ -141,14 +144,18 @@ def _early(told: Told, case: Case) -> bool:
     return case.onset is not None and told.until is not None and told.until <= case.onset
 
 
-def _action(timely: Sequence[Told], pack: RulePack) -> str:
+def _action(opening: Told | None, pack: RulePack) -> str:
     """The first rung of the first incident that opens by the deadline; a warning alone is acted on by nobody."""
-    incident = next((one.incident for one in sorted(timely, key=lambda one: one.step) if one.incident), "")
-    book = pack.playbook(incident) if incident else None
+    book = pack.playbook(opening.incident) if opening else None
     if book is None or not book.rungs:
         return NOBODY
     knobs = ", ".join(plan.words() for plan in book.rungs[0].knobs)
     return book.rungs[0].remedy + (f": {knobs}" if knobs else "")
+
+
+def _opening(timely: Sequence[Told]) -> Told | None:
+    """The first of them that opens an incident."""
+    return next((one for one in sorted(timely, key=lambda one: one.step) if one.incident), None)
 
 
 def _missed(case: Case, course: Course, telling: Sequence[Told], pack: RulePack) -> str:

@@ -125,5 +125,5 @@ def _case(one: Scored) -> dict[str, Any]:
         "found": None if case.healthy else one.well, "failed": failed, "why": one.why, "alert": one.alert or None,
         "severity": one.severity or None, "fired_step": one.fired, "alert_onset_step": one.began,
         "onset_step": case.onset, "must_fire_by_step": case.deadline, "onset_error": one.error, "lead": one.lead,
-        "action": one.action or None,
+        "action": one.action or None, "opened_by": one.opened or None,
     }  # fmt: skip

@@ -18,7 +18,7 @@ _FIRST_TO_KILL = "1000"
 
 def main(arguments: list[str]) -> int:
     """Verify what is asked for; exit status 0, or 2 where a line is not a path."""
-    _give_way()
+    give_way()
     from gyrostat_agent.checkpoints.layouts.examine import examine  # OMP_NUM_THREADS is set: numpy reads it once
 
     idle = float(arguments[0]) if arguments else None
@@ -43,7 +43,8 @@ def _path(line: bytes) -> str | None:
     return path if isinstance(path, str) else None
 
 
-def _give_way() -> None:
+def give_way() -> None:
+    """Be the last in every queue but that of the out-of-memory killer, with one thread; for children of the sidecar."""
     os.nice(_NICE)
     os.environ.update({"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the sidecar, which closes our input

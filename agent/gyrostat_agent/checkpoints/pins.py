@@ -3,38 +3,43 @@
 A pin is a folder of the same name in ``gyrostat-pins/`` beside the checkpoints, its files clones of theirs where the
 file system can (a reflink), else hard links: neither costs a byte while the checkpoint itself is there. A trainer that
 writes a checkpoint anew in place writes into a hard link too: it does so after it has gone back, when the pin is of a
-stretch that was left, and at use sizes and times say so. What can be neither is not pinned, and that is said. Called by
-CheckpointSource, in the loop: nothing here reads what a file holds.
+stretch that was left, and at use sizes and times say so. What can be neither is copied where a budget was given
+(``pincopies``), else it is not pinned, and that is said. Called by CheckpointSource, in the loop: nothing here reads
+what a file holds.
 """
 
 import contextlib
-import errno
-import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from gyrostat_agent.checkpoints import foreign
-from gyrostat_agent.checkpoints.layouts.folder import Listed, opened_below
+from gyrostat_agent.checkpoints.copier import ChildCopier, Copier
+from gyrostat_agent.checkpoints.layouts.folder import Listed
+from gyrostat_agent.checkpoints.pincopies import DRAFT as _DRAFT
+from gyrostat_agent.checkpoints.pincopies import LEAST_FREE, Copies, mark_of
+from gyrostat_agent.checkpoints.pinfiles import LINKLESS, second_name
 from gyrostat_agent.checkpoints.reference import MANIFEST, CheckpointError, Stamp, find, opened_folder
 from gyrostat_rules.keeping import Keep
 
 FOLDER = "gyrostat-pins"
-_DRAFT = ".draft"
-_FICLONE = 0x40049409  # linux/fs.h: share the blocks of another file
-_NOT_CLONED = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM)
-_LEAST_FREE = 0.05  # of the disk: what keeps a trainer from writing its next checkpoint protects nobody
 
 
 class Pins:
-    """Those under one root. ``fault`` says why the last one could not be made, or is ''."""
+    """Those under one root; ``most_bytes`` may be copied where nothing else will do."""
 
-    def __init__(self, root: str) -> None:
-        self.fault = ""
+    def __init__(self, root: str, most_bytes: int = 0, copier: Copier | None = None) -> None:
         self._root, self._folder = root, os.path.join(root, FOLDER)
+        self._unmade = self._crowded = ""
+        self._copies = Copies(self._folder, most_bytes, copier or ChildCopier()) if most_bytes else None
         for name in self._names(_DRAFT):  # of an agent that was killed while it made one
             self._remove(name)
+
+    @property
+    def fault(self) -> str:
+        """Why what is needed is not pinned, or ''."""
+        return self._unmade or self._crowded or (self._copies.fault if self._copies else "")
 
     def find(self) -> tuple[dict[str, Stamp], dict[str, Stamp]]:
         """The pins there are, by path, and those of foreign checkpoints; none where their folder is not ours."""
@@ -55,19 +60,58 @@ class Pins:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             with self._draft(name) as draft, opened_folder(path) as folder, opened_folder(draft) as target:
                 for file in files:
-                    _link(folder, target, file)
-            self.fault = ""
+                    second_name(folder, target, file)
+            self._unmade = ""
+            self._forget(name)
         except OSError as error:
-            self.fault = f"{name} cannot be pinned: {error.strerror}; rotation may take the last healthy checkpoint"
+            self._unmade = self._instead(path, files, error)
         except CheckpointError as error:
-            self.fault = "" if "missing" in str(error) or str(error) == "gone" else f"{name} cannot be pinned: {error}"
+            well = "missing" in str(error) or str(error) == "gone"
+            self._unmade = "" if well else f"{name} cannot be pinned: {error}"
 
-    def let_go(self, keep: Keep) -> None:
-        """Drop the pins that are judged and not to be kept; of a disk that is nearly full all that can be spared."""
-        wanted = keep.names[: keep.sure] if self._is_full() else keep.names
+    def let_go(self, keep: Keep, digests: Mapping[str, str]) -> None:
+        """Drop the pins that are judged and not to be kept; of a disk that is nearly full all that can be spared.
+
+        ``digests`` are of the checkpoints that are verified, by name: what is copied must have them.
+        """
         names = {name for name in self._names("") if not name.endswith(_DRAFT)}
+        wanted = self._spared(keep, names) if self._is_full() else keep.names
         for name in names & keep.judged - set(wanted):
             self._remove(name)
+        self._crowded = ""
+        if len(wanted) < len(keep.names):
+            self._crowded = (
+                "less than 5 % of the disk is free: only the best checkpoint, and what is tagged, stays pinned"
+            )
+        elif self._copies:
+            self._copies.tend(keep, digests)
+
+    def close(self) -> None:
+        """Break off what is being copied."""
+        if self._copies:
+            self._copies.close()
+
+    def drop(self, name: str) -> None:
+        """Remove the pin of that name, whatever needs it; raises OSError. What is half removed is a draft."""
+        gone = os.path.join(self._folder, f".{name}.gone{_DRAFT}")
+        os.rename(os.path.join(self._folder, name), gone)
+        shutil.rmtree(gone)
+        self._forget(name)
+
+    def _instead(self, path: str, files: Iterable[str], error: OSError) -> str:
+        """Have it copied where that helps and is allowed; what to say."""
+        helps = error.errno in LINKLESS
+        if helps and self._copies:
+            self._copies.want(path, _of(path, files))
+            return ""
+        advice = "; --pin-bytes SIZE lets it be copied" if helps else ""
+        name = os.path.basename(path)
+        return f"{name} cannot be pinned: {error.strerror}; rotation may take the last healthy checkpoint{advice}"
+
+    def _spared(self, keep: Keep, pinned: set[str]) -> tuple[str, ...]:
+        """What stays of a full disk: the best, and the best that is pinned, for what is not cannot be pinned now."""
+        best = next((name for name in keep.names if name in pinned), "")
+        return tuple(name for name in keep.names if name in (*keep.names[: keep.sure], best))
 
     def _is_ours(self) -> bool:
         return bool(self._root) and os.path.isdir(self._folder) and not os.path.islink(self._folder)
@@ -75,7 +119,7 @@ class Pins:
     def _is_full(self) -> bool:
         with contextlib.suppress(OSError):
             disk = os.statvfs(self._folder)
-            return disk.f_bavail < _LEAST_FREE * disk.f_blocks
+            return disk.f_bavail < LEAST_FREE * disk.f_blocks
         return False
 
     @contextmanager
@@ -108,52 +152,15 @@ class Pins:
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(path, MANIFEST))
         shutil.rmtree(path, ignore_errors=True)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """What bears this name, if anything does, is no copy."""
+        with contextlib.suppress(OSError):
+            os.unlink(mark_of(self._folder, name))
 
 
 def _of(path: str, files: Iterable[str]) -> Mapping[str, Listed]:
     """Size and time of those files that are there."""
     found = foreign.files(path) or {}
     return {name: found[name] for name in sorted(files) if name in found}
-
-
-def _link(folder: int, target: int, path: str) -> None:
-    """The file in another folder: a clone, else a hard link; raises OSError, CheckpointError."""
-    above, _, name = path.rpartition("/")
-    with opened_below(folder, path) as (source, found), _made(target, above) as there:
-        if not _cloned(source, found, there, name):
-            os.link(path, name, src_dir_fd=folder, dst_dir_fd=there, follow_symlinks=False)
-        if not _is_it(os.stat(name, dir_fd=there, follow_symlinks=False), found):
-            raise CheckpointError(f"{path} was replaced meanwhile")
-
-
-@contextmanager
-def _made(target: int, path: str) -> Iterator[int]:
-    """The folder at ``path`` below ``target``, made where it is not there."""
-    with ExitStack() as stack:
-        at = target
-        for each in filter(None, path.split("/")):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(each, mode=0o700, dir_fd=at)
-            at = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-            stack.callback(os.close, at)
-        yield at
-
-
-def _cloned(source: int, found: os.stat_result, there: int, name: str) -> bool:
-    """False where the file system has no clones; nothing is left there then."""
-    clone = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=there)
-    try:
-        fcntl.ioctl(clone, _FICLONE, source)
-        os.utime(clone, ns=(found.st_atime_ns, found.st_mtime_ns))
-        return True
-    except OSError as error:
-        if error.errno not in _NOT_CLONED:
-            raise
-    finally:
-        os.close(clone)
-    os.unlink(name, dir_fd=there)
-    return False
-
-
-def _is_it(now: os.stat_result, found: os.stat_result) -> bool:
-    return (now.st_size, now.st_mtime_ns) == (found.st_size, found.st_mtime_ns)

@@ -102,7 +102,7 @@ def opened_folder(path: str) -> Iterator[int]:
     except NotADirectoryError:
         raise CheckpointError("not a folder; a link is not followed") from None
     except OSError as error:
-        raise CheckpointError(f"cannot be opened: {error.strerror}") from None
+        raise CheckpointError(denied(error, path) or f"cannot be opened: {error.strerror}") from None
     except ValueError:
         raise CheckpointError("not a path: it holds a NUL") from None
     try:
@@ -119,10 +119,7 @@ def opened(folder: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
     except FileNotFoundError:
         raise CheckpointError(f"{name} is missing") from None
     except OSError as error:
-        why = (
-            "is a link; a link is not followed" if error.errno == errno.ELOOP else f"cannot be opened: {error.strerror}"
-        )
-        raise CheckpointError(f"{name} {why}") from None
+        raise CheckpointError(f"{name} {_why_closed(error, name, folder)}") from None
     try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
@@ -130,6 +127,29 @@ def opened(folder: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
         yield fd, found
     finally:
         os.close(fd)
+
+
+def denied(error: OSError, path: str, folder: int | None = None) -> str:
+    """Who may not read the file and who may, where that is what the error says; else ''."""
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return ""
+    try:
+        owner = os.stat(path, dir_fd=folder, follow_symlinks=False).st_uid
+    except OSError:
+        return f"cannot be read by user {os.geteuid()}: nothing is certified; run the agent as the trainer's user"
+    return unreadable(owner)
+
+
+def unreadable(owner: int) -> str:
+    """Why a file of that user cannot be read, and what to do."""
+    who = f"cannot be read by user {os.geteuid()}, it is user {owner}'s: nothing is certified"
+    return f"{who}; run the agent with UID {owner}"
+
+
+def _why_closed(error: OSError, name: str, folder: int) -> str:
+    if error.errno == errno.ELOOP:
+        return "is a link; a link is not followed"
+    return denied(error, name, folder) or f"cannot be opened: {error.strerror}"
 
 
 def mapped(fd: int) -> memoryview:

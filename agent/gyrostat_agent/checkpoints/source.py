@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gyrostat_agent.checkpoints import foreign
+from gyrostat_agent.checkpoints.copier import Copier
 from gyrostat_agent.checkpoints.layouts.folder import Listed
 from gyrostat_agent.checkpoints.pins import Pins
 from gyrostat_agent.checkpoints.reference import (
@@ -22,6 +23,7 @@ from gyrostat_agent.checkpoints.reference import (
     Limits,
     Manifest,
     Stamp,
+    denied,
     find,
     measure,
     opened_folder,
@@ -33,10 +35,12 @@ from gyrostat_agent.checkpoints.reference import (
 )
 from gyrostat_agent.checkpoints.verifier import Verifier
 from gyrostat_agent.checkpoints.watch import RootWatch
+from gyrostat_rules.certify import name_of
 from gyrostat_rules.inputs import CheckpointSeen, Fit
 from gyrostat_rules.keeping import Keep
 
 _LIMITS = Limits()
+_REREAD_S = 20.0  # that the loop may stand before a rollback; a directive is good for a minute
 _REMEMBERED = 64  # verdicts on what has gone, for its pin
 
 
@@ -53,16 +57,21 @@ class CheckpointSource:
     """``wake`` is called from another thread when it is worth draining before the next tick.
 
     ``fault`` says why the root cannot be listed, or is ''. While it cannot, nothing is called gone.
-    ``pinning``: whether pins are made and let go; those that are there are found all the same.
+    ``pinning``: whether pins are made and let go; those that are there are found all the same. ``pin_bytes`` may be
+    copied for it where neither a clone nor a link can be made.
     """
 
-    def __init__(self, verifier: Verifier, wake: Callable[[], None] = lambda: None, *, pinning: bool = False) -> None:
-        self._verifier, self._pinning = verifier, pinning
+    def __init__(
+        self, verifier: Verifier, wake: Callable[[], None] = lambda: None, *, pinning: bool = False,
+        pin_bytes: int = 0, copier: Copier | None = None,
+    ) -> None:  # fmt: skip
+        self._verifier, self._pinning, self._pin_bytes, self._copier = verifier, pinning, pin_bytes, copier
         self._pins = Pins("")
         self._past: dict[Stamp, Known] = {}
         self._foreign: set[str] = set()
         self._watch = RootWatch(wake)
         self._root = ""
+        self._place: tuple[int, int] | None = None  # device and inode of the root when something was last found there
         self._due = False
         self._known: dict[str, Known] = {}
         self._asked: Counter[str] = Counter()
@@ -72,8 +81,9 @@ class CheckpointSource:
         """Look under ``path`` from now on; it need not exist yet. '' looks nowhere."""
         root = os.path.abspath(path) if path else ""
         if root != self._root:
-            self._root, self._known, self._past = root, {}, {}
-            self._pins = Pins(root)
+            self._root, self._known, self._past, self._place = root, {}, {}, None
+            self._pins.close()
+            self._pins = Pins(root, self._pin_bytes, self._copier)
         self.poll()
 
     def poll(self) -> None:
@@ -98,19 +108,24 @@ class CheckpointSource:
     def keep(self, keep: Keep) -> None:
         """Let go of the pins that are not needed."""
         if self._pinning:
-            self._pins.let_go(keep)
+            verdicts = [known.verdict for known in self._known.values() if known.verdict]
+            digests = {name_of(seen.path): seen.digest for seen in verdicts if seen.fit == Fit.VERIFIED}
+            self._pins.let_go(keep, digests)
 
     def recheck(self, path: str, digest: str) -> CheckpointSeen:
         """Is the checkpoint still the one with this digest, and all there? Reads the manifest and the files' sizes.
 
-        Answers with what verification came to; a digest that this source has not seen verified is believed,
-        because whoever names it has it from a verdict.
+        One without a manifest, whose trainer proves nothing when it loads, is read whole once more, in a child and for
+        at most 20 seconds; one that is too large for that is known by the sizes and times of its files. Answers with
+        what verification came to; a digest that this source has not seen verified is believed, because whoever names it
+        has it from a verdict.
         """
         path = os.path.abspath(path)
         known = self._known.get(path)
         verdict = known.verdict if known else None
         if known and verdict and known.files is not None:
-            return _foreign(path, digest, known.files, verdict)
+            found = _foreign(path, digest, known.files, verdict)
+            return found if found.fit != Fit.VERIFIED else self._read_anew(found)
         try:
             with opened_folder(path) as folder:
                 manifest = _untouched(path, known) or read_manifest(folder, _LIMITS)
@@ -124,17 +139,28 @@ class CheckpointSource:
             return seen(path, manifest, Fit.UNFIT, told(problems))
         return verdict if verdict and verdict.digest == digest else seen(path, manifest, Fit.VERIFIED)
 
+    def _read_anew(self, verdict: CheckpointSeen) -> CheckpointSeen:
+        """The verdict, where what is there now has the same digest or could not be read in time."""
+        now = self._verifier.reread(verdict.path, _REREAD_S)
+        if now is None or (now.fit, now.digest) == (verdict.fit, verdict.digest):
+            return verdict
+        why = now.why or f"its digest is {now.digest}, not {verdict.digest}"
+        return _spoiled(verdict, f"changed after it was verified: {why}")
+
     def close(self) -> None:
-        """Stop watching; the verifier belongs to whoever made it."""
+        """Stop watching and copying; the verifier belongs to whoever made it."""
         self._watch.close()
+        self._pins.close()
 
     def _look(self) -> list[CheckpointSeen]:
         try:
             own, theirs = find(self._root), foreign.find(self._root)
         except OSError as error:
-            self.fault = f"{self._root} cannot be listed: {error.strerror}"
+            self.fault = f"{self._root} cannot be listed: {denied(error, self._root) or error.strerror}"
             return []
-        self.fault = ""
+        self.fault = self._vanished(own or theirs)
+        if self.fault:
+            return []
         found, (own_pins, their_pins) = theirs | own, self._pins.find()
         names = {os.path.basename(path) for path in found}
         pins = {path: at for path, at in (their_pins | own_pins).items() if os.path.basename(path) not in names}
@@ -144,6 +170,19 @@ class CheckpointSource:
         for path in sorted(found, key=lambda each: found[each].mtime_ns, reverse=True):
             items += self._found(path, found[path])
         return items
+
+    def _vanished(self, found: Mapping[str, Stamp]) -> str:
+        """Why the root is not believed to be empty, or '': a mount that is not there has deleted nothing."""
+        try:
+            now = os.stat(self._root)
+            place = now.st_dev, now.st_ino
+        except OSError:
+            place = None
+        if found or not self._known or place == self._place:
+            self._place = place if found else self._place
+            return ""
+        what = "is not there any more" if place is None else "is another folder now, and empty"
+        return f"{self._root} {what}: is it mounted? What was there is not called gone, and cannot be gone back to"
 
     def _gone(self, path: str) -> list[CheckpointSeen]:
         known = self._known.pop(path)

@@ -4,11 +4,14 @@ The child has one path in hand at a time, so that when it dies it is known of wh
 are done by a new child. Called by CheckpointSource and the loop; nothing here waits for a verification.
 """
 
+import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from typing import Protocol
 
@@ -29,6 +32,9 @@ class Verifier(Protocol):
     def results(self) -> list[CheckpointSeen]:
         """The verdicts that have come in since the last call; returns at once."""
 
+    def reread(self, path: str, seconds: float) -> CheckpointSeen | None:
+        """Verify the checkpoint at ``path`` anew and wait for it; None where that takes longer than so many seconds."""
+
 
 class InlineVerifier:
     """Verifies in this process, while ``start`` runs: for tests and replays, where time is virtual."""
@@ -46,6 +52,12 @@ class InlineVerifier:
         """The verdicts since the last call."""
         done, self._done = self._done, []
         return done
+
+    def reread(self, path: str, seconds: float) -> CheckpointSeen | None:
+        """Verify it, however long that takes."""
+        from gyrostat_agent.checkpoints.layouts.examine import examine
+
+        return examine(os.path.abspath(path))
 
 
 class ChildVerifier:
@@ -80,6 +92,23 @@ class ChildVerifier:
         self._feed()
         done, self._done = self._done, []
         return done
+
+    def reread(self, path: str, seconds: float) -> CheckpointSeen | None:
+        """Verify it in a child of its own: it is about to be used, and what waits in the other's queue is not."""
+        path = os.path.abspath(path)
+        try:
+            child = _start(seconds)
+        except OSError:
+            return None
+        try:
+            return _answer(child, path, seconds)
+        finally:
+            child.kill()
+            for pipe in (child.stdin, child.stdout):
+                if pipe:
+                    pipe.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_LAST_BREATH_S)
 
     def close(self) -> None:
         """End the child; what was asked for and is not done never will be."""
@@ -173,6 +202,23 @@ def _start(idle_s: float) -> subprocess.Popen[bytes]:
     assert child.stdout is not None
     os.set_blocking(child.stdout.fileno(), False)
     return child
+
+
+def _answer(child: "subprocess.Popen[bytes]", path: str, seconds: float) -> CheckpointSeen | None:
+    """The child's verdict on a path; None where none comes in time."""
+    assert child.stdout is not None
+    end, heard = time.monotonic() + seconds, b""
+    if not _written(child, json.dumps(path).encode() + b"\n"):
+        return None
+    while (left := end - time.monotonic()) > 0 and select.select([child.stdout], [], [], left)[0]:
+        chunk = child.stdout.read(_CHUNK)
+        if not chunk:
+            return unread(path, "could not be verified: the verifier ended while it read it anew")
+        heard += chunk
+        for line in heard.split(b"\n")[:-1]:
+            with contextlib.suppress(TypeError, ValueError):
+                return CheckpointSeen(**json.loads(line))
+    return None
 
 
 def _written(child: subprocess.Popen[bytes], line: bytes) -> bool:

@@ -10,11 +10,8 @@ from collections.abc import Mapping
 from gyrostat.wire import RunDirectory
 from gyrostat_agent.journal import Journal, JournalError
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.inputs import Verb
-from gyrostat_rules.requests import NOT_DONE
 
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds; an agent that is well answers within a pass
-_ASKS = (Verb.APPROVE, Verb.DENY)
 
 
 class Ear:
@@ -49,8 +46,3 @@ class Ear:
             self.close()
             return ""
         return next((e.text for e in news if e.subject == verb and e.data.get("arguments") == arguments), "")
-
-
-def is_refusal(verb: str, answer: str) -> bool:
-    """True where the agent knows no action that waits for this word, or could not do what was asked."""
-    return answer.startswith(NOT_DONE) or (verb in _ASKS and answer.endswith("waits for a word"))

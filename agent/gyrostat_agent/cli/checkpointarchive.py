@@ -58,7 +58,7 @@ def archive(
     gyrostat checkpoints archive ckpts/step-1000 --to s3://my-bucket/run-7 --storage-class GLACIER_IR --bandwidth 50MB
     """
     pace = Pace(rate_of(bandwidth))
-    with _extra():
+    with extra():
         from gyrostat_agent.archive.store import opened
         from gyrostat_agent.archive.upload import archive as send
         from gyrostat_agent.archive.upload import labels
@@ -69,7 +69,7 @@ def archive(
         _say({"state": done.state, "url": done.url, "sent_bytes": done.sent, "note": done.note, **_told(done.archive)})
         return
     what = "archived" if done.state == "archived" else "was archived already"
-    click.echo(clean(f"{what}: {done.url}, {_size(done.archive)}, {_amount(done.sent)} sent, {done.archive.digest}"))
+    click.echo(clean(f"{what}: {done.url}, {_size(done.archive)}, {amount(done.sent)} sent, {done.archive.digest}"))
     if done.note:
         click.echo(f"gyrostat: the archive is whole, but {clean(done.note)}", err=True)
 
@@ -96,7 +96,7 @@ def restore(url: str, into: str, tag: str | None, step: int | None, bandwidth: s
     if tag is not None and step is not None:
         raise SetupError("--tag and --step: give one of them")
     pace = Pace(rate_of(bandwidth))
-    with _extra():
+    with extra():
         from gyrostat_agent.archive.catalogue import chosen, listed
         from gyrostat_agent.archive.restore import restore as fetch
         from gyrostat_agent.archive.store import opened
@@ -107,7 +107,7 @@ def restore(url: str, into: str, tag: str | None, step: int | None, bandwidth: s
     if as_json:
         _say({"state": "restored", "path": done.path, "fetched_bytes": done.fetched, **_told(index)})
     else:
-        click.echo(clean(f"restored: {done.path}, {_size(index)}, {_amount(done.fetched)} fetched, {index.digest}"))
+        click.echo(clean(f"restored: {done.path}, {_size(index)}, {amount(done.fetched)} fetched, {index.digest}"))
 
 
 @click.command()
@@ -122,7 +122,7 @@ def archives(ctx: click.Context, url: str, as_json: bool) -> None:
     \b
     gyrostat checkpoints archives s3://my-bucket/run-7
     """
-    with _extra():
+    with extra():
         from gyrostat_agent.archive.catalogue import listed
         from gyrostat_agent.archive.store import opened
     store = opened(url)
@@ -145,7 +145,8 @@ def archives(ctx: click.Context, url: str, as_json: bool) -> None:
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
+def extra() -> Iterator[None]:
+    """Where what needs the extra is imported: says which package is missing; raises SetupError."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -181,10 +182,11 @@ def _say(document: object) -> None:
 
 
 def _size(index: "Index") -> str:
-    return f"{len(index.files)} file{'s' * (len(index.files) != 1)}, {_amount(index.bytes)}"
+    return f"{len(index.files)} file{'s' * (len(index.files) != 1)}, {amount(index.bytes)}"
 
 
-def _amount(count: float) -> str:
+def amount(count: float) -> str:
+    """Bytes in the largest unit that says it."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.4g} {unit}"

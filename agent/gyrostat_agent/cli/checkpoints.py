@@ -11,6 +11,7 @@ from rich.table import Table
 from gyrostat.wire.fields import clean
 from gyrostat_agent.checkpoints.pins import FOLDER
 from gyrostat_agent.cli.checkpointarchive import archive, archives, restore
+from gyrostat_agent.cli.checkpointprune import prune
 from gyrostat_agent.cli.options import as_json, watched_run_dir
 from gyrostat_agent.cli.word import say
 from gyrostat_agent.demo.terminal import open_console
@@ -37,7 +38,7 @@ def checkpoints() -> None:
     """
 
 
-for command in (archive, restore, archives):
+for command in (archive, restore, archives, prune):
     checkpoints.add_command(command)
 
 

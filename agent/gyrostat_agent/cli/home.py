@@ -18,7 +18,7 @@ _SHOWN = 8
 
 
 def homes() -> list[str]:
-    """The folders, first the one for new runs: a local disk, for the journal keeps all it was told.
+    """The folders, first the one for new runs: a local disk, for the journal may grow to what `--journal-bytes` allows.
 
     On tmpfs it would eat the memory that the trainer's own processes share.
     """

@@ -1,4 +1,4 @@
-"""``gyrostat incidents``: what went wrong, what was done, what came of it."""
+"""``gyrostat incidents``: what went wrong, what was done, what came of it, and which rules were armed meanwhile."""
 
 import json
 import os
@@ -12,7 +12,11 @@ from gyrostat_agent.errors import DistrustError
 from gyrostat_agent.journal import Journal, JournalError
 from gyrostat_agent.rundir import existing
 from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.inputs import Verb
+from gyrostat_rules.requests import NOT_DONE
 from gyrostat_rules.snapshot import to_plain
+
+_KINDS = (EntryKind.INCIDENT, EntryKind.ACTION, EntryKind.PROPOSAL, EntryKind.BILL, EntryKind.COMMAND)
 
 
 @click.command()
@@ -27,9 +31,10 @@ def incidents(run_dir: str, everything: bool, as_json: bool) -> None:
     gyrostat incidents --all --json /var/tmp/my-run
     """
     run = existing(run_dir)
-    kinds = () if everything else (EntryKind.INCIDENT, EntryKind.ACTION)
+    kinds = () if everything else _KINDS
     try:
-        found = list(Journal(os.path.join(run.agent, "journal.db"), readonly=True).entries(kinds=kinds))
+        told = Journal(os.path.join(run.agent, "journal.db"), readonly=True).entries(kinds=kinds)
+        found = [entry for entry in told if everything or entry.kind != EntryKind.COMMAND or _arms(entry)]
     except JournalError as error:
         raise DistrustError(str(error)) from None
     if as_json:
@@ -39,6 +44,11 @@ def incidents(run_dir: str, everything: bool, as_json: bool) -> None:
         click.echo(line(entry))
     if not found:
         click.echo("no incident so far")
+
+
+def _arms(entry: Entry) -> bool:
+    """True where it says which rule acts in mode shadow from here on, or acts no more."""
+    return entry.subject in (Verb.ARM, Verb.DISARM) and not entry.text.startswith(NOT_DONE)
 
 
 def shown(entry: Entry) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -11,7 +12,8 @@ import click
 
 from gyrostat.wire.fields import clean
 from gyrostat.wire.layout import RUN_DIR, RUN_NAME
-from gyrostat_agent.cli.home import watched_one
+from gyrostat_agent.address import split
+from gyrostat_agent.cli.remote import meant
 from gyrostat_agent.errors import SetupError
 from gyrostat_agent.settings import Settings
 from gyrostat_rules.packfile import PackError, parse
@@ -23,7 +25,18 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _found(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    return value or (None if ctx.resilient_parsing else watched_one())
+    return None if ctx.resilient_parsing else meant(ctx, value, ctx.get_parameter_source(str(param.name)))
+
+
+def _heard_at(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    try:
+        split(value, "", "") if value else None
+    except SetupError:
+        raise SetupError(
+            f"--control {clean(value)}: write HOST:PORT, e.g. --control=127.0.0.1:9467; where none is given, "
+            "another option or -- must follow"
+        ) from None
+    return value
 
 
 def _name(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -39,6 +52,17 @@ def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if value and not well:
         raise SetupError(f"--listen {clean(value)}: write HOST:PORT, e.g. 127.0.0.1:9466, or '' for nowhere")
     return value
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    found = re.fullmatch(r"(\d{1,15})([KMGT]?)(?:i?B)?", value, re.ASCII | re.IGNORECASE)
+    if found is None:
+        name = str(param.name).replace("_", "-")
+        raise SetupError(f"--{name} {clean(value)}: write bytes, or e.g. 512MiB or 2GiB")
+    return int(found[1]) * _UNITS[found[2].upper()]
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -59,6 +83,19 @@ as_json = click.option("--json", "as_json", is_flag=True, help="For machines: on
 def deciding(command: _F) -> _F:
     """The options that say what may be done, and what is read besides records."""
     for option in (
+        click.option(
+            "--control-name", "control_names", multiple=True, metavar="NAME",
+            help="A name that this machine may be asked for by; repeat for more. Its addresses always may.",
+        ),
+        click.option(
+            "--control-token", type=click.Path(), default="", metavar="FILE",
+            help="File with the token that they must show, mode 0600; else one of the agent's own.",
+        ),
+        click.option(
+            "--control", is_flag=False, flag_value="127.0.0.1:9467", default="", callback=_heard_at,
+            metavar="[HOST:PORT]",
+            help="Take people's words over HTTP too, from whoever shows the token; 127.0.0.1:9467 where none is given.",
+        ),
         click.option("--receive-token", "token_file", type=click.Path(), default="", help="File with their token."),
         click.option(
             "--receive", default="", callback=_address, metavar="HOST:PORT",
@@ -88,6 +125,18 @@ def deciding(command: _F) -> _F:
             "--pins", type=click.IntRange(0, 100), default=2, show_default=True, metavar="N",
             help="Certified checkpoints kept from the trainer's rotation, beside them in gyrostat-pins/; 0 for none.",
         ),
+        click.option(
+            "--pin-bytes", default="0", show_default=True, metavar="SIZE", callback=_size,
+            help="So much may be copies, e.g. 500GiB, where no clone or link can be made; best with room for two.",
+        ),
+        click.option(
+            "--journal-bytes", default="512MiB", show_default=True, metavar="SIZE", callback=_size,
+            help="Let the oldest of what it was told go beyond this size of the journal; 0 for no limit.",
+        ),
+        click.option(
+            "--journal-days", type=click.FloatRange(0, 36500), default=14.0, show_default=True, metavar="DAYS",
+            help="Let what it was told go after so long, but not around incidents; decisions are kept. 0 for no limit.",
+        ),
         click.option("--rules", type=click.Path(), help="A rule pack instead of the one that comes with it."),
         click.option("--no-approvals", is_flag=True, help="What cannot be undone waits for no `gyrostat approve`."),
         click.option(
@@ -109,19 +158,26 @@ def settings(run_path: str, given: dict[str, Any]) -> Settings:
     name = given["run_name"] or clean(os.path.basename(os.path.abspath(run_path)))  # as the trainer will spell it
     paths = tuple(os.path.abspath(path) for path in given["logs"])
     token = os.path.abspath(given["token_file"]) if given["token_file"] else ""
+    if (given["control_token"] or given["control_names"]) and not given["control"]:
+        raise SetupError("--control-token and --control-name are of --control; give that too")
     roots = tuple(os.path.abspath(path) for path in given["checkpoints"])
     if roots and not given["host"]:
         raise SetupError(f"--checkpoints {clean(given['checkpoints'][0])}: saves are timed with --host; give that too")
     return Settings(
         name, text, digest_of(text), given["mode"], not given["no_approvals"], logs=paths,
         log_format=given["log_format"], gpu=given["gpu"], host=given["host"], scrapes=given["scrapes"],
-        receive=given["receive"], token_file=token, checkpoints=roots, pins=given["pins"],
+        receive=given["receive"], token_file=token, checkpoints=roots, pins=given["pins"], pin_bytes=given["pin_bytes"],
+        journal_days=given["journal_days"], journal_bytes=given["journal_bytes"],
+        control=given["control"], control_names=given["control_names"],
+        control_token=os.path.abspath(given["control_token"]) if given["control_token"] else "",
     )  # fmt: skip
 
 
 def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
     """The same options again, for a process that is given them."""
     words = ["--mode", chosen.mode, "--listen", listen, "--run", chosen.run, "--pins", str(chosen.pins)]
+    words += ["--pin-bytes", str(chosen.pin_bytes)] if chosen.pin_bytes else []
+    words += ["--journal-days", str(chosen.journal_days), "--journal-bytes", str(chosen.journal_bytes)]
     words += ["--no-approvals"] if not chosen.approvals else []
     words += ["--rules", os.path.abspath(rules)] if rules else []
     words += [word for log in chosen.logs for word in ("--log", log)]
@@ -129,7 +185,11 @@ def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
     words += ["--gpu"] if chosen.gpu else []
     words += ["--host"] if chosen.host else []
     words += [word for root in chosen.checkpoints for word in ("--checkpoints", root)]
-    named = {"--log-format": chosen.log_format, "--receive": chosen.receive, "--receive-token": chosen.token_file}
+    words += [word for name in chosen.control_names for word in ("--control-name", name)]
+    named = {
+        "--log-format": chosen.log_format, "--receive": chosen.receive, "--receive-token": chosen.token_file,
+        "--control": chosen.control, "--control-token": chosen.control_token,
+    }  # fmt: skip
     return words + [word for name, value in named.items() if value for word in (name, value)]
 
 

@@ -3,10 +3,12 @@
 import json
 import os
 import time
+from datetime import datetime
 from typing import Any
 
 import click
 
+from gyrostat.wire import RunDirectory
 from gyrostat.wire.fields import (
     MAX_MESSAGE,
     MessageError,
@@ -25,7 +27,7 @@ from gyrostat_agent.errors import EXIT_FAULT
 from gyrostat_agent.rundir import existing, held
 
 _STALE_SECONDS = 30.0  # an agent that is well writes it every second
-_ROWS = {"alerts": 3, "open": 2, "held": 2, "off": 2}  # lists of so many words each
+_ROWS = {"alerts": 3, "open": 2, "held": 2, "off": 2, "armed": 2}  # lists of so many words each
 
 
 @click.command()
@@ -43,7 +45,7 @@ def status(ctx: click.Context, run_dir: str, as_json: bool) -> None:
     """
     run = existing(run_dir)
     holder = held(run)
-    said, trouble = _read(os.path.join(run.agent, "status.json"))
+    said, trouble = last_shown(run)
     trouble = trouble or _stale(said, holder, time.time())
     said.setdefault("off", None)  # no list of rules is not an empty one
     said["agent"] = holder or "none: nobody watches this run"
@@ -56,8 +58,9 @@ def status(ctx: click.Context, run_dir: str, as_json: bool) -> None:
     ctx.exit(0 if holder and said.get("ready") is True else EXIT_FAULT)
 
 
-def _read(path: str) -> tuple[dict[str, Any], str]:
+def last_shown(run: RunDirectory) -> tuple[dict[str, Any], str]:
     """What the agent showed last, and what is wrong with that, or ''. Nothing in the file is trusted."""
+    path = os.path.join(run.agent, "status.json")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
@@ -72,7 +75,7 @@ def _read(path: str) -> tuple[dict[str, Any], str]:
 
 def _checked(raw: dict[str, Any]) -> dict[str, Any]:
     """It as it is, if all that is shown of it has its type; raises MessageError."""
-    for key in ("run", "mode", "observe_only"):
+    for key in ("run", "mode", "observe_only", "proposed"):
         text(raw, key)
     for key in raw.keys() & {"step", "segment", "incidents", "pid"}:
         whole(raw, key)
@@ -85,6 +88,10 @@ def _checked(raw: dict[str, Any]) -> dict[str, Any]:
     for rank in tables(raw, "ranks"):
         text(rank, "role"), text(rank, "ended"), whole(rank, "rank"), whole(rank, "step"), finite(rank, "at")
         read_numbers(rank, "values")
+    for one in tables(raw, "silences"):
+        text(one, "id"), text(one, "by"), text(one, "reason"), finite(one, "begins"), finite(one, "ends")
+        if not all(isinstance(matcher, str) for matcher in rows(one, "matchers")):
+            raise MessageError("'matchers' is not what an agent writes")
     return raw
 
 
@@ -115,11 +122,36 @@ def _show(said: dict[str, Any], alive: bool) -> None:
         _echo(f"alert     {rule} {state} ({severity})")
     if off := _off(said):
         _echo(f"rules     {off}")
+    for rule, words in said.get("armed", []):
+        _echo(f"armed     {rule}: {words}")
+    for one in standing(said):
+        _echo(f"silence   {silence_line(one)}")
     for kind, state in said.get("open", []):
         _echo(f"incident  {kind}: {state}")
     for action, reason in said.get("held", []):
         _echo(f"held      {action}: {reason}")
+    if said.get("proposed"):
+        _echo(f"proposed  {said['proposed']}")
     _echo(f"incidents {said.get('incidents', 0)} so far; gyrostat incidents shows them")
+
+
+def standing(said: dict[str, Any]) -> list[dict[str, Any]]:
+    """The silences that it shows and that are not over by now."""
+    return [one for one in said.get("silences", []) if one["ends"] > time.time()]
+
+
+def silence_line(one: dict[str, Any]) -> str:
+    """A silence for people, in local time."""
+    begins = "" if one["begins"] <= time.time() else f" from {_local(one['begins'])}"
+    what = ", ".join(one.get("matchers", [])) or "everything"
+    return f"{text(one, 'id')}: {what}{begins} until {_local(one['ends'])}, by {one['by']}: {one['reason']}"
+
+
+def _local(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M %z")
+    except (OverflowError, ValueError, OSError):
+        return f"{at:g}"
 
 
 def _off(said: dict[str, Any]) -> str:

@@ -1,4 +1,7 @@
-"""A person's word to the agent: approve, deny, pause, resume, trust. One file each in the agent's own folder."""
+"""A person's word to the agent: approve, deny, pause, resume, trust.
+
+One file each in the agent's own folder; or, to an agent elsewhere, one request to its ``--control`` address.
+"""
 
 import getpass
 import os
@@ -6,9 +9,13 @@ import shlex
 
 import click
 
+from gyrostat.wire import RunDirectory
 from gyrostat.wire.fields import clean
-from gyrostat_agent.cli.answer import Ear, is_refusal
+from gyrostat_agent.access.client import tell
+from gyrostat_agent.access.words import is_refusal
+from gyrostat_agent.cli.answer import Ear
 from gyrostat_agent.cli.options import watched_run_dir
+from gyrostat_agent.cli.remote import AGENT, TOKEN_FILE, given, over_http
 from gyrostat_agent.errors import SetupError
 from gyrostat_agent.rundir import existing, held
 from gyrostat_agent.sources.commands import give
@@ -18,6 +25,7 @@ from gyrostat_rules.inputs import Verb
 @click.command()
 @click.argument("action")
 @watched_run_dir
+@over_http
 def approve(action: str, run_dir: str) -> None:
     """Let ACTION (its id, e.g. i0001.2) go ahead: that one action of that one incident, once.
 
@@ -26,6 +34,7 @@ def approve(action: str, run_dir: str) -> None:
     \b
     gyrostat approve i0001.2
     gyrostat approve i0001.2 /var/tmp/my-run
+    gyrostat approve i0001.2 --agent http://127.0.0.1:9467 --token-file ~/gyrostat.token
     """
     say(run_dir, Verb.APPROVE, {"action": action})
 
@@ -33,6 +42,7 @@ def approve(action: str, run_dir: str) -> None:
 @click.command()
 @click.argument("action")
 @watched_run_dir
+@over_http
 def deny(action: str, run_dir: str) -> None:
     """Refuse ACTION; nothing more is tried for its incident. Exit status 2 where no such action waits.
 
@@ -44,6 +54,7 @@ def deny(action: str, run_dir: str) -> None:
 
 @click.command()
 @watched_run_dir
+@over_http
 def pause(run_dir: str) -> None:
     """Do nothing to the run in RUN_DIR until `gyrostat resume`; go on observing.
 
@@ -55,6 +66,7 @@ def pause(run_dir: str) -> None:
 
 @click.command()
 @watched_run_dir
+@over_http
 def resume(run_dir: str) -> None:
     """End a pause.
 
@@ -77,9 +89,20 @@ def trust(run_dir: str, reason: str) -> None:
 
 
 def say(path: str, verb: str, arguments: dict[str, str]) -> None:
-    """Give it, and print what the agent answers; raises SetupError where it cannot be given, or is refused."""
-    run = existing(path)
+    """Give it, and print what the agent answers; raises SetupError where it cannot be given, or is refused.
+
+    Over HTTP where the command has the options of ``over_http`` and an address was given: ``path`` is '' then.
+    """
     words = {**arguments, "by": _who()}
+    ctx = click.get_current_context()
+    if url := given(ctx, AGENT):
+        click.echo(clean(tell(url, given(ctx, TOKEN_FILE), verb, words)))
+    else:
+        _lay(existing(path), verb, words)
+
+
+def _lay(run: RunDirectory, verb: str, words: dict[str, str]) -> None:
+    """Lay it before the agent of this machine's run, and listen to its journal."""
     ear = Ear(run)
     try:
         give(run, verb, words)
@@ -89,7 +112,7 @@ def say(path: str, verb: str, arguments: dict[str, str]) -> None:
         raise SetupError(f"{run.agent}: {error.strerror}; run this as the agent's user") from None
     finally:
         ear.close()
-    if is_refusal(verb, answer):
+    if is_refusal(answer):
         raise SetupError(clean(f"{answer}; {_look(verb)} {shlex.quote(run.path)} shows what there is"))
     click.echo(clean(answer) if answer else _unanswered(verb, holder))
 

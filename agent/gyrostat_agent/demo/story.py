@@ -38,6 +38,8 @@ def _mark(entry: Entry) -> str:
         return {"acting": "", "probation": OUTCOME, "resolved": OUTCOME}.get(state, INCIDENT)
     if kind == EntryKind.ACTION:
         return _action_mark(state)
+    if kind == EntryKind.BILL:
+        return OUTCOME
     if kind == EntryKind.RULE:
         return ALERT if state == "broken" else ""
     if kind == EntryKind.SOURCE:
@@ -65,4 +67,4 @@ def _text(entry: Entry) -> str:
         if "circumstances" in entry.data:
             return f"{entry.subject} at its start: {what}"
         return f"{entry.subject} {_STATES.get(entry.state, entry.state)}: {what}"
-    return f"{entry.subject} {entry.text}" if entry.kind == EntryKind.ACTION else entry.text
+    return f"{entry.subject} {entry.text}" if entry.kind in (EntryKind.ACTION, EntryKind.BILL) else entry.text

@@ -12,6 +12,7 @@ from gyrostat.wire import RunDirectory
 from gyrostat_agent.errors import DistrustError, SetupError
 from gyrostat_agent.explain.witness import Witness
 from gyrostat_agent.journal import Journal, JournalError, Turn
+from gyrostat_agent.journal.stretches import stretches
 from gyrostat_agent.recovery import same
 from gyrostat_rules.detectors.looks import found
 from gyrostat_rules.engine import Engine
@@ -50,7 +51,9 @@ def account(run: RunDirectory, name: str, step: int | None, pack: Pack | None = 
     witness, turns, differs = Witness(name, step), 0, 0
     engine = Engine(watch=witness.watch)
     try:
-        for turn in Journal(os.path.join(run.agent, "journal.db"), readonly=True).turns():
+        journal = Journal(os.path.join(run.agent, "journal.db"), readonly=True)
+        after = _taken_up(journal, engine, pack)
+        for turn in journal.turns(after):
             again = engine.feed(_given(turn, pack))
             turns = turn.seq
             differs = differs or (turn.seq if pack is None and not same(again, turn.entries) else 0)
@@ -68,6 +71,23 @@ def account(run: RunDirectory, name: str, step: int | None, pack: Pack | None = 
     rule = find(rules, name, f"the run's pack {rules.name}" if pack is None else f"pack {rules.name}")
     _must_hold(run, witness, step)
     return _account(run, rule, rules, witness, engine.state, turns, differs)
+
+
+def _taken_up(journal: Journal, engine: Engine, pack: Pack | None) -> int:
+    """Where inputs were let go, begin from the snapshot behind them; the turn behind which to begin."""
+    newest = next(iter(stretches(journal)[-1:]), None)
+    if newest is None or newest.state is None:
+        return newest.after if newest else 0
+    try:
+        engine.state = Engine.restore(newest.state).state
+    except (TypeError, ValueError):
+        raise DistrustError(
+            f"the inputs up to turn {newest.after} were let go, and the snapshot there is another version's: "
+            "ask that version"
+        ) from None
+    if pack is not None:
+        engine.feed(pack._replace(at=0.0))
+    return newest.after
 
 
 def find(pack: RulePack, name: str, where: str) -> Rule:

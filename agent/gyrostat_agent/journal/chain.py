@@ -2,11 +2,12 @@
 
 ::
 
-    hash(n) = blake2b-128(hash(n-1), n, kind, input blob, entry rows, offsets)      hash(0) = 16 zero bytes
+    hash(n) = blake2b-128(hash(n-1), n, kind, reference to the input, entry rows, offsets)    hash(0) = 16 zero bytes
 
-Every part is length-prefixed, so that no byte can move from one part to the next. Called by the journal. Not
-promised: against somebody who can write the file and computes every hash anew, only a head that was noted
-elsewhere (the ledger) helps; give it to ``walk`` as ``pinned``.
+Every part is length-prefixed, so that no byte can move from one part to the next. The reference is the input's digest
+(the input itself in a turn of an older version): an input that was let go leaves it, and the chain holds without it.
+Called by the journal. Not promised: against somebody who can write the file and computes every hash anew, only a head
+that was noted elsewhere (the ledger, a metric) helps; give it to ``walk`` as ``pinned``.
 """
 
 import json
@@ -17,12 +18,20 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from gyrostat_agent.journal.letgo import NOTE, ROWS, LetGo, faults, is_reference, meets, refer, stretches
+
 GENESIS = bytes(16)
 _PERSON = b"gyrostat-journal"
 _HEAD = struct.Struct("<qIIII")
 _ROW = struct.Struct("<qIIII")
+_STEP = struct.Struct("<q")
 
-_TURNS = "SELECT seq, kind, given, offsets, hash FROM turns ORDER BY seq"
+_TURNS = (
+    "SELECT t.seq, t.kind, t.given, t.offsets, t.hash, i.given"
+    " FROM turns t LEFT JOIN inputs i ON i.seq = t.seq ORDER BY t.seq"
+)
+_STRAY = "SELECT seq FROM inputs WHERE seq NOT IN (SELECT seq FROM turns) ORDER BY seq LIMIT 1"
+_SNAPSHOTS = "SELECT seq, hash, seal, state, step FROM snapshots ORDER BY seq"
 _ENTRIES = "SELECT seq, place, id, kind, subject, body FROM entries ORDER BY seq, place"
 _OFFSETS = "SELECT source, position, seq FROM offsets WHERE source <> x'FF'"
 
@@ -55,42 +64,56 @@ def link(before: bytes, seq: int, kind: str, given: bytes, entries: Sequence[Ent
     return blake2b(b"".join(parts), digest_size=16, person=_PERSON).digest()
 
 
-def seal(seq: int, chained: bytes, state: bytes) -> bytes:
+def seal(seq: int, chained: bytes, state: bytes, step: int = -1) -> bytes:
     """Hash of a snapshot's row: a snapshot that was changed, or moved to another turn, does not match its own."""
     digest = blake2b(_HEAD.pack(seq, len(chained), len(state), 0, 0), digest_size=16, person=_PERSON)
+    if step != -1:  # an older version's row has none
+        digest.update(_STEP.pack(step))
     digest.update(chained)
     digest.update(state)
     return digest.digest()
 
 
-def walk(db: sqlite3.Connection, pinned: str = "") -> Verdict:
-    """Check every turn from the first, then end, offsets and snapshots; ``pinned`` is a head noted elsewhere."""
-    good = 0
+def walk(db: sqlite3.Connection, pinned: Sequence[str] = (), origin: tuple[int, bytes] = (0, GENESIS)) -> Verdict:
+    """Check every turn from the first, then end, offsets, snapshots and what was let go.
+
+    ``pinned`` are heads noted elsewhere that it must pass; ``origin`` is the turn before the first, and its hash, where
+    only a part of a journal is there.
+    """
+    good = origin[0]
     try:
-        hashes, told = {0: GENESIS}, dict[bytes, tuple[int, int]]()
-        wanted = {seq for (seq,) in db.execute("SELECT seq FROM snapshots")} | {_pin(pinned)[0]}
-        for seq, digest, offsets in _links(db):
+        pins = [_pin(pin) for pin in pinned]
+        hashes, told = dict([origin]), dict[bytes, tuple[int, int]]()
+        rows = [LetGo(*row) for row in db.execute(ROWS)]
+        noted: list[tuple[int, str]] = []
+        wanted = {seq for (seq,) in db.execute("SELECT seq FROM snapshots")} | {seq for seq, _ in pins}
+        for seq, digest, offsets in _links(db, origin, stretches(rows)):
             good = seq
+            if NOTE in offsets:
+                noted.append((seq, str(offsets.pop(NOTE))))
             told.update({source.encode("utf-8", "surrogatepass"): (at, seq) for source, at in offsets.items()})
             if seq in wanted:
                 hashes[seq] = digest
         _check_end(db, good)
-        _check_pin(pinned, hashes)
+        _check_let_go(db, rows, noted)
+        _check_pins(pins, hashes, origin[0])
         _check_offsets(db, told)
         _check_snapshots(db, hashes)
     except _Broken as broken:
-        return Verdict(False, good, broken.seq, str(broken))
+        return Verdict(False, good - origin[0], broken.seq, str(broken))
     except (sqlite3.Error, TypeError, ValueError) as error:
-        return Verdict(False, good, good + 1, f"the file is damaged behind turn {good}: {error}")
-    return Verdict(True, good)
+        return Verdict(False, good - origin[0], good + 1, f"the file is damaged behind turn {good}: {error}")
+    return Verdict(True, good - origin[0])
 
 
-def _links(db: sqlite3.Connection) -> Iterator[tuple[int, bytes, dict[str, int]]]:
+def _links(
+    db: sqlite3.Connection, origin: tuple[int, bytes], gone: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
     """Each good turn's number, hash and offsets; raises at the first that is not."""
-    before, expected = GENESIS, 1
+    expected, before = origin[0] + 1, origin[1]
     groups = groupby(db.execute(_ENTRIES), key=lambda row: int(row[0]))
     group = next(groups, None)
-    for seq, kind, given, offsets, stored in db.execute(_TURNS):
+    for seq, kind, given, offsets, stored, blob in db.execute(_TURNS):
         if seq != expected:
             missing = f"turn {expected} is missing"
             raise _Broken(min(seq, expected), missing if seq > expected else f"turn {seq} was put in")
@@ -102,10 +125,23 @@ def _links(db: sqlite3.Connection) -> Iterator[tuple[int, bytes, dict[str, int]]
             group = next(groups, None)
         if _relink(before, seq, kind, given, entries, offsets) != stored:
             raise _Broken(seq, f"turn {seq} or one of its {len(entries)} entries was changed, added or removed")
+        if why := _misfit(seq, given, blob, gone):
+            raise _Broken(seq, why)
         before, expected = stored, seq + 1
         yield seq, stored, json.loads(offsets)
     if group:
         raise _Broken(group[0], f"entries were put in for turn {group[0]}, which has none or does not exist")
+
+
+def _misfit(seq: int, given: Any, blob: Any, gone: Sequence[tuple[int, int]]) -> str:
+    """Why a turn's input is not what it should be, or ''."""
+    if not is_reference(given):
+        return "" if blob is None else f"a second input was put in for turn {seq}"
+    if blob is None:
+        said = meets(gone, seq, seq)
+        return "" if said else f"the input of turn {seq} was removed, and nothing says that it was let go"
+    whole = isinstance(blob, bytes) and refer(blob) == given
+    return "" if whole else f"the input of turn {seq} was changed"
 
 
 def _relink(before: bytes, seq: int, kind: Any, given: Any, entries: Any, offsets: Any) -> bytes | None:
@@ -122,16 +158,26 @@ def _check_end(db: sqlite3.Connection, seq: int) -> None:
         raise _Broken(seq + 1, f"turn {seq} is not the last by the journal's own count: later turns were cut off")
 
 
-def _check_pin(pinned: str, hashes: dict[int, bytes]) -> None:
-    seq, digest = _pin(pinned)
-    if pinned and hashes.get(seq) != digest:
-        raise _Broken(seq, f"turn {seq} is not the one that was noted as {pinned}: the journal was written anew")
+def _check_let_go(db: sqlite3.Connection, rows: Sequence[LetGo], noted: Sequence[tuple[int, str]]) -> None:
+    for seq, why in faults(rows, noted):
+        raise _Broken(seq, why)
+    for (seq,) in db.execute(_STRAY):
+        raise _Broken(seq, f"an input was put in for turn {seq}, which does not exist")
+
+
+def _check_pins(pins: Sequence[tuple[int, bytes]], hashes: dict[int, bytes], origin: int) -> None:
+    for seq, digest in pins:
+        if seq < origin:
+            raise _Broken(seq, f"turn {seq} is not in this part, which begins behind turn {origin}: it proves nothing")
+        if hashes.get(seq) != digest:
+            noted = f"{seq}:{digest.hex()}"
+            raise _Broken(seq, f"turn {seq} is not the one that was noted as {noted}: the journal was written anew")
 
 
 def _pin(pinned: str) -> tuple[int, bytes]:
     seq, _, digest = pinned.partition(":")
     try:
-        return int(seq or 0), bytes.fromhex(digest)
+        return int(seq), bytes.fromhex(digest)
     except ValueError:
         raise _Broken(0, f"{pinned!r} is not a head: it must read number:hash") from None
 
@@ -146,13 +192,13 @@ def _check_offsets(db: sqlite3.Connection, told: dict[bytes, tuple[int, int]]) -
 
 
 def _check_snapshots(db: sqlite3.Connection, hashes: dict[int, bytes]) -> None:
-    for seq, chained, digest, state in db.execute("SELECT seq, hash, seal, state FROM snapshots ORDER BY seq"):
-        if not believable(seq, chained, digest, state, hashes.get(seq)):
+    for seq, chained, digest, state, step in db.execute(_SNAPSHOTS):
+        if not believable(seq, chained, digest, state, step, hashes.get(seq)):
             raise _Broken(seq, f"the snapshot at turn {seq} was changed")
 
 
-def believable(seq: int, chained: Any, digest: Any, state: Any, turn: bytes | None) -> bool:
+def believable(seq: int, chained: Any, digest: Any, state: Any, step: Any, turn: bytes | None) -> bool:
     """True where a snapshot's row is whole and belongs to the turn whose hash is ``turn``."""
-    if not isinstance(chained, bytes) or not isinstance(state, bytes):
+    if not isinstance(chained, bytes) or not isinstance(state, bytes) or not isinstance(step, int):
         return False
-    return turn == chained and digest == seal(seq, chained, state)
+    return turn == chained and digest == seal(seq, chained, state, step)

@@ -67,6 +67,11 @@ def decode_entry(blob: bytes) -> Entry:
     return cast(Entry, _read(partial(_read_fields, _shape(Entry)), blob))
 
 
+def key(text: str) -> str:
+    """Text to look an entry up by. SQLite takes no lone surrogate, which a name out of JSON may hold."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 def _to_blob(doc: dict[str, Any]) -> bytes:
     text = _to_json(doc).encode()
     if len(text) > _PACK_OVER and len(packed := _deflate(text)) < len(text):

@@ -3,7 +3,8 @@
 ::
 
     JournalError          it cannot be opened, read or written; says where, why and what to do
-    └── CodecError        a value cannot be written down, or stored bytes cannot be read back
+    ├── CodecError        a value cannot be written down, or stored bytes cannot be read back
+    └── GoneError         an input was let go; says which, when and by whom
 """
 
 import sqlite3
@@ -26,6 +27,10 @@ class JournalError(Exception):
 
 class CodecError(JournalError):
     """A value that cannot be written down, or bytes that are not a value."""
+
+
+class GoneError(JournalError):
+    """An input that is asked for was let go."""
 
 
 def explain(path: str, error: Exception) -> JournalError:

@@ -1,7 +1,9 @@
 """The journal's tables, and how its file is opened: by the one agent that writes it, or by a reader.
 
-Version 1. A file of another version, another program's database, or no database at all is named as such and
-left alone.
+Version 2: a turn's input stands in a table of its own, so that it can be let go and its hash stays. A journal of
+version 1, whose turns hold their inputs, is read as it is and gets the new tables from its next writer; its old inputs
+stay, for their turns' hashes cannot be proved without them. A file of another version, another program's database, or
+no database at all is named as such and left alone.
 """
 
 import os
@@ -12,12 +14,22 @@ from urllib.parse import quote
 from gyrostat.wire.rights import check_folder
 from gyrostat_agent.journal.errors import JournalError, explain
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x47595253  # "GYRS": tells a journal from any other program's database
 _PATIENCE = 2.0  # seconds; only a foreign tool that checkpoints or writes makes the agent wait at all
 _WAL_CAP = 64 << 20  # bytes that the WAL file keeps after a checkpoint
 
+_INPUTS = "CREATE {} TABLE inputs (seq INTEGER PRIMARY KEY, given BLOB NOT NULL)"
+_LET_GO = """CREATE {} TABLE letgo (
+        id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, at REAL NOT NULL, by TEXT NOT NULL,
+        why TEXT NOT NULL, hash BLOB NOT NULL
+    )"""
+# What a state's step was; -1 in a snapshot that an older version wrote.
+_STEP = "ALTER TABLE snapshots ADD COLUMN step INTEGER NOT NULL DEFAULT -1"
+_UPGRADE = (_INPUTS.format(""), _LET_GO.format(""), _STEP, f"PRAGMA user_version = {VERSION}")
+
 _TABLES = (
+    # Of version 2, ``given`` is a reference: the form 2 and the digest of what stands in ``inputs``.
     """CREATE TABLE turns (
         seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, given BLOB NOT NULL, offsets BLOB NOT NULL, hash BLOB NOT NULL
     )""",
@@ -33,7 +45,7 @@ _TABLES = (
     "INSERT INTO offsets VALUES (x'FF', 0, 0)",
     "CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, hash BLOB NOT NULL, seal BLOB NOT NULL, state BLOB NOT NULL)",
     f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
+    *_UPGRADE,
 )
 
 
@@ -51,7 +63,7 @@ def open_reader(path: str) -> sqlite3.Connection:
     """Connection that reads while another process writes; raises JournalError."""
     if not os.path.exists(path):
         raise JournalError(f"journal {path}: there is none; no agent has run here, or the path is another")
-    return _open(path, "ro", _check_version)
+    return _open(path, "ro", _make_readable)
 
 
 def _create(path: str) -> None:
@@ -92,6 +104,7 @@ def _make_ready(db: sqlite3.Connection, path: str) -> None:
     """Begin an empty file; check what is there before anything in it is changed."""
     if not _is_empty(db):
         _check_version(db, path)
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of an empty file alone; else nothing: such a file is only reused
     mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise JournalError(
@@ -101,10 +114,23 @@ def _make_ready(db: sqlite3.Connection, path: str) -> None:
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute(f"PRAGMA journal_size_limit = {_WAL_CAP}")
     db.execute("BEGIN IMMEDIATE")
-    for statement in _TABLES if _is_empty(db) else ():
+    for statement in _TABLES if _is_empty(db) else _UPGRADE if _version(db) == 1 else ():
         db.execute(statement)
     db.execute("COMMIT")
     _check_version(db, path)
+
+
+def _make_readable(db: sqlite3.Connection, path: str) -> None:
+    """Check what is there; one of version 1 is shown as if it had the tables of version 2, without being changed."""
+    _check_version(db, path)
+    if _version(db) == 1:
+        for table in (_INPUTS, _LET_GO):
+            db.execute(table.format("TEMP"))
+        db.execute("CREATE TEMP VIEW snapshots AS SELECT *, -1 AS step FROM main.snapshots")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:
@@ -114,12 +140,12 @@ def _is_empty(db: sqlite3.Connection) -> bool:
 def _check_version(db: sqlite3.Connection, path: str) -> None:
     """Raise JournalError where this is not a journal, or one that this version cannot read."""
     application = db.execute("PRAGMA application_id").fetchone()[0]
-    version = db.execute("PRAGMA user_version").fetchone()[0]
+    version = _version(db)
     if application != APPLICATION:
         what = "it is empty, no agent has begun it" if _is_empty(db) else "it is another program's database"
         raise JournalError(f"journal {path}: {what}; give the journal.db of a run's agent folder")
-    if version != VERSION:
+    if version not in (1, VERSION):
         raise JournalError(
-            f"journal {path}: it is of version {version}, and this Gyrostat reads version {VERSION};"
+            f"journal {path}: it is of version {version}, and this Gyrostat reads versions 1 and {VERSION};"
             " use the Gyrostat that wrote it, or move it away to begin a new one"
         )

@@ -9,7 +9,8 @@ from gyrostat.wire import RightsError, RunDirectory
 from gyrostat.wire.rights import check_folder, read_trusted
 from gyrostat_rules.inputs import Command, Verb
 
-_ALLOWED = (Verb.APPROVE, Verb.DENY, Verb.PAUSE, Verb.RESUME, Verb.TRUST, Verb.ROLLBACK, Verb.TAG)
+_ALLOWED = (Verb.APPROVE, Verb.DENY, Verb.PAUSE, Verb.RESUME, Verb.TRUST, Verb.ROLLBACK, Verb.TAG,
+            Verb.ARM, Verb.DISARM, Verb.SILENCE, Verb.UNSILENCE)  # fmt: skip
 _LIMIT = 64 << 10
 
 

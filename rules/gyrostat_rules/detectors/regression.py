@@ -90,5 +90,7 @@ def _reading(look: Look, best: _Best) -> Reading:
         f"{look.series} is {value:.4g} at step {look.steps[-1]} and below {best.limit:.4g} since step {onset}; "
         f"about step {best.step} it was {best.value:.4g}"
     )
-    evidence = {"series": look.series, "value": value, "best": best.value, "best_step": best.step, "limit": best.limit}
+    well = look.steps[place - 1] if place else best.step
+    evidence = {"series": look.series, "value": value, "best": best.value, "best_step": best.step, "limit": best.limit,
+                "well_step": well}  # fmt: skip
     return Reading(look.labels, value, onset, why, evidence)

@@ -45,6 +45,18 @@ def verdict_of(folder: Path) -> object:
     return seen
 
 
+def test_one_is_read_anew_in_a_child_of_its_own(tmp_path: Path) -> None:
+    """Beside what is being verified: it is about to be used, and is waited for; one that takes too long is not."""
+    good, large = written(tmp_path, 1), big(tmp_path)
+    with child_verifier() as verifier:
+        assert verifier.reread(str(good), 60.0) == verdict_of(good)
+        (good / "state.json").write_bytes(b"{")
+        found = verifier.reread(str(good), 60.0)
+        assert found is not None and found.fit == "unfit"
+        assert verifier.reread(str(large), 0.001) is None
+        assert (verifier.pid, verifier.results()) == (None, [])
+
+
 def test_child_gives_way(tmp_path: Path) -> None:
     """The child is nice, is the first to be killed for memory, dumps no core, and is not interrupted by ctrl-C."""
     with child_verifier() as verifier:

@@ -79,8 +79,41 @@ def test_vanished(source: CheckpointSource, root: Path) -> None:
     shutil.rmtree(folder)
     written(root)
     assert polled(source) == [("step-00000020", "verified", "")]
+
+
+def test_a_root_that_vanishes_has_deleted_nothing(source: CheckpointSource, root: Path) -> None:
+    """A mount that is away for a minute costs no certificate; it is said what is wrong, and what does not work."""
+    written(root)
+    polled(source)
+    away = root.rename(root.parent / "away")
+    assert (polled(source), "is not there any more: is it mounted?" in source.fault) == ([], True)
+    root.mkdir()  # the mount's own folder, which is empty
+    assert (polled(source), "is another folder now, and empty" in source.fault) == ([], True)
+    root.rmdir()
+    away.rename(root)
+    assert (polled(source), source.fault) == ([], "")
+
+
+def test_a_root_that_is_made_anew_is_believed(source: CheckpointSource, root: Path) -> None:
+    """Once something is saved there again: what was there is gone."""
+    written(root)
+    polled(source)
     shutil.rmtree(root)
-    assert polled(source) == [("step-00000020", "unfit", "gone")]
+    polled(source)
+    root.mkdir()
+    written(root, 30)
+    assert sorted(polled(source)) == [("step-00000020", "unfit", "gone"), ("step-00000030", "verified", "")]
+    assert source.fault == ""
+
+
+def test_a_root_that_is_emptied_is_believed(source: CheckpointSource, root: Path) -> None:
+    """The same folder without them: somebody has deleted them."""
+    shutil.rmtree(written(root))
+    shutil.rmtree(written(root, 30))
+    folder = written(root, 40)
+    polled(source)
+    shutil.rmtree(folder)
+    assert (polled(source), source.fault) == ([("step-00000040", "unfit", "gone")], "")
 
 
 def test_changed(source: CheckpointSource, root: Path) -> None:

@@ -91,6 +91,33 @@ def test_a_change_before_use_is_seen(source: CheckpointSource, tmp_path: Path, c
     assert found.why == "gone" if change == "gone" else "changed after it was verified" in found.why
 
 
+@pytest.mark.parametrize("make", LAYOUTS, ids=[make.__name__ for make in LAYOUTS])
+def test_a_flipped_bit_before_use_is_seen(source: CheckpointSource, tmp_path: Path, make: Callable[..., Path]) -> None:
+    """Of the same size, with the same time, and a finite number: no trainer of these would notice it when it loads."""
+    folder = make(tmp_path)
+    (seen,) = polled(source)
+    weights = max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    before, data = weights.stat(), bytearray(weights.read_bytes())
+    data[len(data) // 2] ^= 1
+    weights.write_bytes(data)
+    os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+    found = source.recheck(seen.path, seen.digest)
+    assert found.fit == "unfit" and "changed after it was verified" in found.why
+
+
+def test_what_is_too_large_to_be_read_anew_is_known_by_size_and_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop stands still for seconds, not for the minutes that a terabyte takes."""
+    layout_folders.huggingface(tmp_path)
+    made = CheckpointSource(InlineVerifier())
+    monkeypatch.setattr(InlineVerifier, "reread", lambda self, path, seconds: None)
+    made.set_root(str(tmp_path))
+    (seen,) = polled(made)
+    assert said(made.recheck(seen.path, seen.digest)) == ("verified", "")
+    made.close()
+
+
 def test_half_written_ones_wait(source: CheckpointSource, tmp_path: Path) -> None:
     """What is written last is not there yet: nothing is told of it."""
     folder = layout_folders.huggingface(tmp_path)

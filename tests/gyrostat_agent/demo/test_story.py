@@ -10,11 +10,12 @@ from gyrostat_rules.entries import Entry
 
 
 def test_a_mend_is_told_from_alert_to_outcome(tmp_path: Path) -> None:
-    """Warning, critical alert, incident, plan, order, probation, resolution: in that order, in words."""
+    """Warning, critical alert, incident, plan, order, probation, resolution, bill: in that order, in words."""
     lines = [line for line in course_of(skipped_data(tmp_path / "agent")).lines if line.mark != RUN]
-    assert [line.mark for line in lines] == [ALERT, ALERT, INCIDENT, ACTION, ACTION, OUTCOME, OUTCOME]
+    assert [line.mark for line in lines] == [ALERT, ALERT, INCIDENT, ACTION, ACTION, OUTCOME, OUTCOME, OUTCOME]
     assert f"pass over item {ITEM}" in lines[4].text
-    assert lines[-1].text.startswith("i0001 resolved: mended by skip_data")
+    assert lines[-2].text.startswith("i0001 resolved: mended by skip_data")
+    assert lines[-1].text.startswith("i0001 bill of nonfinite: ")
 
 
 def test_a_rung_passed_by_says_why(tmp_path: Path) -> None:

@@ -120,13 +120,13 @@ def test_a_journal_written_anew_does_not_pass_a_noted_head(path: str, tmp_path: 
     fill(forged, 11)
     forged.commit(Tick(1.0), [], {})
     assert forged.verify().ok
-    verdict = forged.verify(pinned=noted)
+    verdict = forged.verify(noted)
     assert (verdict.ok, verdict.broken_at) == (False, 12)
     assert "written anew" in verdict.why
     grown = opened(path)
     fill(grown, 3, first=13)
-    assert grown.verify(pinned=noted) == (True, 15, 0, "")
-    assert "number:hash" in grown.verify(pinned="twelve").why
+    assert grown.verify(noted) == (True, 15, 0, "")
+    assert "number:hash" in grown.verify("twelve").why
 
 
 CUT = ["DELETE FROM turns WHERE seq > 10", "DELETE FROM offsets"]

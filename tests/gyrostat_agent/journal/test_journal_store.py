@@ -226,13 +226,13 @@ def _later_version(path: str) -> None:
 UNFIT: dict[str, tuple[Callable[[str], object], bool, str]] = {
     "not a database": (lambda path: Path(path).write_text("loss\n" * 999), False, "not an SQLite database; move"),
     "another program's": (_other_database, False, "another program's database"),
-    "a later version": (_later_version, False, "of version 9, and this Gyrostat reads version 1"),
+    "a later version": (_later_version, False, "of version 9, and this Gyrostat reads versions 1 and 2"),
     "a folder": (os.mkdir, False, "look at their owner and mode"),
     "no folder": (lambda path: os.rmdir(os.path.dirname(path)), False, "No such file"),
     "a folder of everybody's": (lambda path: os.chmod(os.path.dirname(path), 0o777), False, "others may write it"),
     "nothing to read": (lambda path: None, True, "there is none"),
     "nothing in it to read": (lambda path: Path(path).touch(), True, "no agent has begun it"),
-    "a later version to read": (_later_version, True, "of version 9, and this Gyrostat reads version 1"),
+    "a later version to read": (_later_version, True, "of version 9, and this Gyrostat reads versions 1 and 2"),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from gyrostat_agent.checkpoints.reference import CheckpointError, Stamp, mapped, opened
+from gyrostat_agent.checkpoints.reference import CheckpointError, Stamp, mapped, opened, unreadable
 from gyrostat_agent.checkpoints.torchzip import Saved, saved
 
 _DEEPEST = 3
@@ -194,7 +194,4 @@ def _opened_folder(above: int, name: str, path: str) -> int:
 
 def _check_readable(folder: int, name: str, path: str, owner: int) -> None:
     if not os.access(name, os.R_OK, dir_fd=folder, effective_ids=True):
-        raise CheckpointError(
-            f"{path} cannot be read by user {os.geteuid()}, it is user {owner}'s: nothing is certified; "
-            f"run the agent with UID {owner}"
-        )
+        raise CheckpointError(f"{path} {unreadable(owner)}")
