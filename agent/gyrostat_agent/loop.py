@@ -24,6 +24,7 @@ from gyrostat_agent.sources.logs.table import FORMATS
 from gyrostat_agent.sources.recordfiles import RecordFiles
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import (
+    LEDGER,
     Batch,
     Command,
     Delivery,
@@ -39,9 +40,8 @@ from gyrostat_rules.inputs import (
 )
 from gyrostat_rules.keeping import keep
 from gyrostat_rules.ledger import facts
-from gyrostat_rules.remedies import NEEDS_APPROVAL
+from gyrostat_rules.remedies import ENDS_THE_POD, NEEDS_APPROVAL
 
-_MAY_END_THE_POD = ("restart", "stop")
 _FACTS_OF_A_RUN = ("jumped", "released")
 
 
@@ -87,7 +87,7 @@ class Agent:
             self.taken += items
             self._records.sweep()
         self._obey(now)
-        if now >= self._next_tick:
+        if not 0 < self._next_tick - now <= self._settings.tick_seconds:  # due, or the clock was set back
             self._next_tick = now + self._settings.tick_seconds
             self._checkpoints.poll()
             self._take(Tick(now))
@@ -106,7 +106,7 @@ class Agent:
 
     def seconds_to_tick(self) -> float:
         """How long may be slept where nothing happens."""
-        return max(0.0, self._next_tick - self._clock())
+        return min(max(0.0, self._next_tick - self._clock()), self._settings.tick_seconds)
 
     def close(self) -> None:
         """Leave in order: the next start need not replay."""
@@ -138,8 +138,10 @@ class Agent:
         self._take(Pack(now, settings.pack_digest, settings.pack_text))
         words = {"mode": settings.mode, "approvals": settings.approvals, "run": settings.run, "next_directive": floor}
         self._take(Command(now, Verb.CONFIGURE, words))
-        if self._keep_facts(durable=True) and (failed := settle(self.engine, self._directives, now, self._spoilt)):
-            self._take(Batch(now, tuple(failed)))
+        if self._keep_facts(durable=True):
+            paused = self._is_paused(now)
+            if failed := settle(self.engine, self._directives, now, self._spoilt, paused=paused):
+                self._take(Batch(now, tuple(failed)))
         failpoints.reach("settled")
 
     def _read_ledger(self, items: Sequence[Item], now: float) -> None:
@@ -199,17 +201,24 @@ class Agent:
                     seen,
                     Delivery(entry.subject, DeliveryWord.FAILED, f"the checkpoint is no longer fit: {seen.why}"),
                 ]
-        if entry.data.get("remedy") in _MAY_END_THE_POD:
+        if entry.data.get("remedy") in ENDS_THE_POD:
             try:
                 self._write_ledger(durable=True)
             except TemporaryError as error:
-                return [Delivery(entry.subject, DeliveryWord.FAILED, str(error))]
+                self._ledger_fault = self._faults_told[LEDGER] = str(error)  # said here, so that the next one waits
+                said = SourceState(LEDGER, SourceWord.DAMAGED, str(error))
+                return [said, Delivery(entry.subject, DeliveryWord.PUT_OFF, str(error))]
         failed = self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
         return [] if failed is None else [failed]
 
     def _spoilt(self, path: str, digest: str) -> str:
         seen = self._checkpoints.recheck(path, digest)
         return seen.why if seen.fit == Fit.UNFIT else ""
+
+    def _is_paused(self, now: float) -> bool:
+        """By what was obeyed, and by what lies there since the last agent went: nobody has read that yet."""
+        said = [c.verb for _, c in self._commands.drain(now) if c.verb in (Verb.PAUSE, Verb.RESUME)]
+        return said[-1] == Verb.PAUSE if said else self.engine.state.settings.paused
 
     def _obey(self, now: float) -> None:
         """What people have said; each file goes once the journal has it."""
@@ -236,7 +245,7 @@ class Agent:
             self.custody.tidy(now)
         self._tell(now, "journal", self.custody.fault, "what nobody needs is let go again")
         self._keep_facts(durable=True)
-        self._tell(now, "ledger", self._ledger_fault, "the ledger is written again")
+        self._tell(now, LEDGER, self._ledger_fault, "the ledger is written again")
         self._checkpoints.keep(keep(self.engine.state, self._settings.pins))
         self._tell(now, "pins", self._checkpoints.pin_fault, "checkpoints are pinned again")
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from gyrostat_rules import series
 from gyrostat_rules.arming import acts_on
 from gyrostat_rules.breakage import unsure
-from gyrostat_rules.causes import REQUEST, graver
+from gyrostat_rules.causes import NUMERIC, REQUEST, graver
 from gyrostat_rules.ceilings import budget, ceiling, rung_budget, standstill
 from gyrostat_rules.hands import in_the_way
-from gyrostat_rules.inputs import SourceWord
-from gyrostat_rules.remedies import CONTROL, NEEDS_APPROVAL, REMEDIES, alive
+from gyrostat_rules.inputs import LEDGER, SourceWord
+from gyrostat_rules.remedies import CONTROL, ENDS_THE_POD, NEEDS_APPROVAL, REMEDIES, alive
 from gyrostat_rules.silences import silenced, when
 from gyrostat_rules.state import State
 from gyrostat_rules.verdicts import ALLOW, DENY, HOLD, Case, Verdict
@@ -81,6 +81,14 @@ def blind(case: Case) -> Verdict:
     return Verdict(HOLD, f"blind: {bad[0]}") if bad else _YES
 
 
+def written_down(case: Case) -> Verdict:
+    """What may end the pod waits while the ledger cannot be written: who begins anew would know nothing of it."""
+    said = case.state.sources.get(LEDGER)
+    if case.action.remedy not in ENDS_THE_POD or said is None or said[0] != SourceWord.DAMAGED:
+        return _YES
+    return Verdict(HOLD, said[1])
+
+
 def sound(case: Case) -> Verdict:
     """No action for an alert whose rule throws: it can neither be believed nor be seen to end."""
     why = unsure(case.state, case.incident)
@@ -112,10 +120,14 @@ def cooldown(case: Case) -> Verdict:
         age = case.moment.step - closed.step
         same = closed.remedy == action.remedy and not graver(incident.kind, closed.kind)
         if same and 0 <= age < case.playbook.cooldown and not any(a.number for a in incident.actions[:-1]):
-            return Verdict(
-                HOLD, f"{action.remedy} ended at step {closed.step}; cooldown is {case.playbook.cooldown} steps"
-            )
+            said = f"{action.remedy} ended at step {closed.step}; cooldown is {case.playbook.cooldown} steps"
+            return Verdict(HOLD, said, patient=_steps_end_it(case))
     return _YES
+
+
+def _steps_end_it(case: Case) -> bool:
+    """True for a wait that the run's own steps end, however slow; whoever stands still for a stall has none to come."""
+    return case.incident.kind in NUMERIC
 
 
 def blast_radius(case: Case) -> Verdict:
@@ -125,7 +137,8 @@ def blast_radius(case: Case) -> Verdict:
         return _YES
     for count, most, what in _costs(case):
         if count > most:
-            return Verdict(HOLD, f"{count} {what}, more than {most}: needs approval: gyrostat approve {action.id}")
+            # Not how many: that grows with each step, and would be told at each.
+            return Verdict(HOLD, f"more than {most} {what}: needs approval: gyrostat approve {action.id}")
     return _YES
 
 
@@ -149,7 +162,7 @@ def busy(case: Case) -> Verdict:
     for incident in case.state.incidents:
         watched = incident.state == "probation" and not graver(case.incident.kind, incident.kind)
         if incident is not case.incident and (watched or incident.state == "acting"):
-            return Verdict(HOLD, f"incident {incident.id} is in {incident.state}")
+            return Verdict(HOLD, f"incident {incident.id} is in {incident.state}", patient=_steps_end_it(case))
     doing = _in_flight(case)
     return Verdict(HOLD, doing) if doing else _YES
 
@@ -184,6 +197,7 @@ GUARDS: tuple[Callable[[Case], Verdict], ...] = (
     mode,
     capability,
     blind,
+    written_down,
     sound,
     approval,
     by_hand,
@@ -196,4 +210,4 @@ GUARDS: tuple[Callable[[Case], Verdict], ...] = (
     busy,
 )
 # What a person asked for by name is approved by that, in whatever mode, and counts against no budget of the agent's.
-ASKED: tuple[Callable[[Case], Verdict], ...] = (trusted, capability, busy)
+ASKED: tuple[Callable[[Case], Verdict], ...] = (trusted, capability, written_down, busy)

@@ -6,6 +6,7 @@ from gyrostat_rules.alerts import FIRING
 from gyrostat_rules.causes import DIVERGENCE, family, graver
 from gyrostat_rules.circumstances import circumstances
 from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.evidence import joined
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Rule
 from gyrostat_rules.state import Alert, Incident, State
@@ -96,7 +97,7 @@ def _explain(state: State, moment: Moment, incident: Incident, rules: dict[str, 
             continue
         if family(rule.joins) == family(incident.kind) and 0 <= incident.onset - alert.onset <= _JUST_BEFORE:
             _join(moment, incident, key, alert, rule)
-            incident.evidence = {**incident.evidence, **alert.evidence}
+            incident.evidence = joined(incident.evidence, alert.evidence)
             alert.incident = incident.id
 
 
@@ -186,7 +187,7 @@ def _refresh(state: State, moment: Moment, incident: Incident, rules: dict[str, 
         incident.last_bad_step = max(incident.last_bad_step, alert.last_step)
         incident.onset = min(incident.onset, alert.onset)
         incident.segment, incident.life = state.segment, _life(state)
-        incident.evidence = {**incident.evidence, **alert.evidence}
+        incident.evidence = joined(incident.evidence, alert.evidence)
         incident.update_applied = incident.update_applied or bool(alert.evidence.get("applied"))
 
 

@@ -75,6 +75,9 @@ class SourceWord:
     GONE = "gone"
 
 
+LEDGER = "ledger"  # the source by which is told that it cannot be written
+
+
 class SourceState(NamedTuple):
     """How a source fares: fresh, stale, damaged, foreign or gone, and what was seen, in words."""
 
@@ -84,14 +87,15 @@ class SourceState(NamedTuple):
 
 
 class DeliveryWord:
-    """What an actuator knows at once."""
+    """What an actuator knows at once. What is put off was not begun, and may be tried again."""
 
     FAILED = "failed"
+    PUT_OFF = "put off"
     UNKNOWN = "unknown"
 
 
 class Delivery(NamedTuple):
-    """What an actuator could tell at once of an action: it was not delivered, or it is unknown whether."""
+    """What an actuator could tell at once of an action: not delivered, not begun, or unknown whether."""
 
     action: str
     outcome: str

@@ -51,9 +51,25 @@ def delivered(state: State, moment: Moment, delivery: Delivery) -> None:
     for incident in state.incidents:
         for action in incident.actions:
             if action.id == delivery.action and not action.outcome and action.number:
+                if delivery.outcome == DeliveryWord.PUT_OFF:
+                    _put_off(state, moment, incident, action, delivery.reason)
+                    continue
                 word = FAILED if delivery.outcome == DeliveryWord.FAILED else UNKNOWN
                 conclude(moment, action, word, delivery.reason)
                 _fail(moment, incident, action, word, delivery.reason)
+
+
+def _put_off(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:
+    """Nothing was begun: it counts against no budget, and its rung and its checkpoint may be tried again."""
+    conclude(moment, action, FAILED, why)
+    path = action.arguments.get("checkpoint")
+    incident.tried_targets = [t for t in incident.tried_targets if t != path]
+    deeds = [(d.kind, d.remedy, d.step) for d in state.deeds]
+    deed = incident.kind, action.remedy, action.sent_step
+    if deed in deeds:
+        place = len(deeds) - 1 - deeds[::-1].index(deed)
+        state.deeds = [*state.deeds[:place], *state.deeds[place + 1 :]]
+    move(moment, incident, OPEN, f"put off: {why}")
 
 
 def replaced(state: State, moment: Moment, hello: Hello) -> None:
@@ -115,7 +131,7 @@ def find(state: State, number: int) -> tuple[Incident, Action] | None:
     """The action that a directive's number belongs to."""
     for incident in reversed(state.incidents):
         for action in incident.actions:
-            if action.number == number:
+            if action.number == number > 0:  # what was never sent has 0
                 return incident, action
     return None
 
@@ -230,7 +246,8 @@ def _keep_jump(state: State, moment: Moment, action: Action, answer: Answer) -> 
     All ranks leave it together and each says so: the run jumps at the first answer, a rank's own words at its own.
     """
     ack = answer.ack
-    step = ack.step if action.procedure == "restart" else ack.detail.get("step")
+    # Where a rollback does not say where it landed, it landed where it was sent.
+    step = ack.step if action.procedure == "restart" else ack.detail.get("step", action.arguments.get("step"))
     if ack.result != Ack.APPLIED or action.procedure not in ("rollback", "restart") or not isinstance(step, int):
         return
     if list(action.answers.values()).count(Ack.APPLIED) == 1:

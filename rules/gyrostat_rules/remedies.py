@@ -12,6 +12,7 @@ from gyrostat.wire import KnobChange, KnobState
 from gyrostat_rules import series
 from gyrostat_rules.certify import choose
 from gyrostat_rules.diagnosis import diagnose
+from gyrostat_rules.evidence import DATA, suspects
 from gyrostat_rules.floorcontrol import OFF, control
 from gyrostat_rules.hands import reads
 from gyrostat_rules.pack import Rung
@@ -60,18 +61,18 @@ def _skip_fits(state: State, incident: Incident, rung: Rung) -> str:
 def _skip_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
     action.role, action.procedure, action.arguments = "trainer", "skip_data", _data(incident)
     what = action.arguments
-    action.explanation = (
-        f"pass over item {what['items'][0]}"
-        if "items" in what
-        else f"pass over items {what['cursor'][0]} to {what['cursor'][1]}"
-    )
+    if "items" in what:
+        several = "s" if len(what["items"]) > 1 else ""
+        action.explanation = f"pass over item{several} {', '.join(map(str, what['items']))}"
+    else:
+        action.explanation = f"pass over items {what['cursor'][0]} to {what['cursor'][1]}"
 
 
 def _data(incident: Incident) -> dict[str, list[int]]:
-    """The suspect item where the trainer names it, else the whole batch by its place in the data."""
-    seen = incident.evidence.get("data", {})
-    if series.SUSPECT_ITEM in seen:
-        return {"items": [seen[series.SUSPECT_ITEM]]}
+    """The suspect items where the trainer names them, else the whole batch by its place in the data."""
+    if items := suspects(incident.evidence):
+        return {"items": items}
+    seen = incident.evidence.get(DATA, {})
     if series.DATA_CURSOR in seen and series.DATA_ITEMS in seen:
         first = seen[series.DATA_CURSOR]
         return {"cursor": [first, first + seen[series.DATA_ITEMS]]}
@@ -227,4 +228,5 @@ REMEDIES: dict[str, Remedy] = {
     "page": Remedy(NOTHING, True, "ask a person", lambda state, incident, rung: "", _page_order),
 }
 GO_BACK = ("rollback", "restart")  # what needs a checkpoint
+ENDS_THE_POD = ("restart", "stop")  # or may: the ledger is written before
 NEEDS_APPROVAL = ("rollback", "restart", "stop")  # what cannot be undone; skip_data loses one item of data

@@ -45,6 +45,20 @@ def test_a_pass_without_news_writes_nothing(bench: Bench) -> None:
     assert 0.0 <= agent.seconds_to_tick() <= 1.0
 
 
+def test_a_clock_that_is_set_back_stops_no_tick(bench: Bench) -> None:
+    """Time goes on from what the clock says now: what waits for a tick does not wait for the hour to come again."""
+    agent = bench.agent()
+    bench.tell(1)
+    agent.once()
+    bench.now -= 5000.0
+    assert agent.seconds_to_tick() <= 1.0
+    agent.once()
+    polls = bench.verdicts.polls
+    bench.now += 1.0
+    agent.once()
+    assert bench.verdicts.polls == polls + 1
+
+
 @pytest.mark.parametrize("mode", ["observe", "shadow"])
 def test_only_mode_act_acts(bench: Bench, mode: str) -> None:
     """The other modes write down what would have been done and lay no directive."""
