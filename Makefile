@@ -14,7 +14,7 @@ SIDE_BY_SIDE ?=
 # A file's tests stay together, for what they share; in their own order, for the longest file is among the first.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv demo test test-full bytecode check bench bench-detection recipe faults scenarios clean
+.PHONY: help venv demo test test-full bytecode check bench bench-detection recipe faults scenarios chaos clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -76,6 +76,9 @@ faults: venv  ## the reference trainer's faults, 10 seeds each: do they appear a
 
 scenarios: venv  ## 20 seeds of every scenario, mended with nobody's help: hours; goes on where it was
 	$(BIN)/python benchmarks/scenarios.py --json benchmarks/results/scenarios.json
+
+chaos: venv  ## faults, kills, full disks and clock jumps drawn at random into real runs: hours; goes on where it was
+	$(BIN)/python benchmarks/chaos_runs.py --json benchmarks/results/chaos.json
 
 clean:  ## the venv and what was built
 	rm -rf $(VENV) $(PEER_VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
