@@ -16,7 +16,7 @@ from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.errors import DistrustError
 from gyrostat_agent.journal import Journal, JournalError, encode_entry
 from gyrostat_rules import ledger
-from gyrostat_rules.arming import SHADOW, acts_on, may_act
+from gyrostat_rules.arming import SHADOW, is_led, may_act
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import Entry
 from gyrostat_rules.inputs import Delivery, DeliveryWord
@@ -90,18 +90,21 @@ def _trusted(run: RunDirectory) -> str:
         return ""
 
 
-def settle(engine: Engine, directives: DirectiveFiles, now: float, spoilt: Callable[[str, str], str]) -> list[Delivery]:
+def settle(
+    engine: Engine, directives: DirectiveFiles, now: float, spoilt: Callable[[str, str], str], *, paused: bool = False
+) -> list[Delivery]:
     """Carry out again, by name, every intent that has no answer and is still valid. What is there already, is.
 
-    Not where people have said meanwhile that nothing is to be done: such an intent runs out unanswered. Nor to a
-    checkpoint that is ``spoilt(path, digest)`` by now, which says how, or ''.
+    Not where people have said meanwhile that nothing is to be done, by mode or ``paused``: such an intent runs out
+    unanswered, but for an undo. Nor to a checkpoint that is ``spoilt(path, digest)`` by now, which says how, or ''.
     """
     failed: list[Delivery | None] = []
     settings = engine.state.settings
     if settings.distrust:
         return []
     for incident, action in in_flight(engine.state):
-        stands = acts_on(settings, incident) or (settings.mode == SHADOW and action.remedy == "undo")
+        undo = action.remedy == "undo"
+        stands = (is_led(settings, incident) and (undo or not paused)) or (settings.mode == SHADOW and undo)
         if now >= action.expires_at or not action.orders or not stands:
             continue
         path = action.arguments.get("checkpoint")

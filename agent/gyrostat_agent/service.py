@@ -88,9 +88,12 @@ class Service:
 
     def _checkpoint_source(self) -> CheckpointSource:
         pinning = self._settings.pins > 0 and self._settings.mode != "observe"
-        return CheckpointSource(
+        source = CheckpointSource(
             self._verifier, wake=self._wake.ring, pinning=pinning, pin_bytes=self._settings.pin_bytes
         )
+        if self._settings.checkpoints:  # until a trainer names its own
+            source.set_root(self._settings.checkpoints[0])
+        return source
 
     def _word_server(self, at: str) -> WordServer:
         token, names = self._settings.control_token, self._settings.control_names

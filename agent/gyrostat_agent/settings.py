@@ -14,8 +14,8 @@ class Settings(NamedTuple):
     ``receive`` (HOST:PORT for posts, with ``token_file``): what else is looked at; none of it unless asked for.
     ``pins``: certified checkpoints that are kept from the trainer's rotation, 0 for none; two, for the newest may lead
     back to the same trouble; ``pin_bytes`` of them may be copies, none by default: a copy of a large checkpoint takes
-    a disk's minutes and room, which nobody has asked for. ``checkpoints``: folders in which saves are timed, beside
-    that which the trainer names; with ``host``.
+    a disk's minutes and room, which nobody has asked for. ``checkpoints``: folders beside that which the trainer names:
+    with ``host`` saves are timed there, and the first is where checkpoints are looked for while no trainer names one.
     ``journal_days`` and ``journal_bytes``: how long, and up to which size of the file, the journal keeps
     inputs that neither a restart nor an incident needs; 0 for no limit. Two weeks are as long as a run is looked back
     at; 512 MiB hold that of one rank at a step every two seconds, and are bearable where the disk is memory.

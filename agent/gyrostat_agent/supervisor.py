@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gyrostat import Control, Telemetry
@@ -22,7 +22,10 @@ from gyrostat.wire.layout import RUN_DIR, RUN_NAME
 from gyrostat_agent.agentprocess import AgentProcess
 from gyrostat_agent.armedrules import armed
 from gyrostat_agent.childprocess import StartError, in_words, leave_as, reaped, start
+from gyrostat_agent.launch.flags import Launcher, resumed
+from gyrostat_agent.launch.ossignals import ENDING, arrivals, hold, reached_all, stop_here
 from gyrostat_agent.launch.tail import Plan, Tail
+from gyrostat_agent.launch.tee import sdk_speaks
 
 _LIVE_SECONDS = 1.0  # between looks at the bell while the trainer runs: a hung or poisoned one may be restarted
 _DEAD_SECONDS = 0.05  # the same while a verdict is awaited
@@ -30,8 +33,6 @@ _PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL
 _LAST_BYTES = 0.5  # seconds for a tee to end; one that what the trainer left behind still writes to goes on by itself
 _MOST_RESTARTS = 20  # in one life: a last safety behind the agent's own budgets
 _NO_STEP = -1
-_ENDING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
-_PASSED_ON = _ENDING | {signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP}
 
 
 class RestartError(Exception):
@@ -46,7 +47,8 @@ class Supervisor:
     back from the agent until it takes them up itself: told to end while it starts, it must not simply die. Raises
     ValueError on no command. In mode shadow it does as in act while the agent shows that a rule is armed. ``grace`` are
     the seconds that a trainer has from SIGTERM to SIGKILL before a restart; a signal that somebody else sent is passed
-    on, and no SIGKILL follows it. ``tail`` says how its output is read. ``at_end`` is given the trainer's status and
+    on, and no SIGKILL follows it. ``tail`` says how its output is read; ``launcher`` how it is told from which
+    checkpoint to resume, where it does not read that itself by the SDK. ``at_end`` is given the trainer's status and
     whether its end was asked for, once the agent has ended too, and gives the status to leave with.
     """
 
@@ -62,6 +64,7 @@ class Supervisor:
         agent_takes_up: Collection[int] = (),
         grace: float = _PATIENCE,
         tail: Plan | None = None,
+        launcher: Launcher | None = None,
         at_end: Callable[[int, bool], int] = lambda status, asked: status,
     ) -> None:
         if not command:
@@ -74,7 +77,7 @@ class Supervisor:
         self._mode = mode
         self._mend_within = mend_within
         self._agent_takes_up = agent_takes_up
-        self._grace, self._at_end = grace, at_end
+        self._grace, self._launcher, self._at_end = grace, launcher, at_end
         self._tail = Tail(tail or Plan(), RunDirectory(self._path), say)
         self._pid = self._status = 0
         self._asks = 0  # signals since the trainer's start that ask the run to end
@@ -85,7 +88,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Run it to its end; the exit status to leave with, or death by the signal that the trainer died of."""
-        self._held, self._mask = _hold()
+        self._held, self._mask = hold()
         self._tail.begin(self._environment)
         try:
             self._start()
@@ -123,7 +126,7 @@ class Supervisor:
 
     def _wake(self, seconds: float) -> None:
         """Sleep until a signal comes, ``seconds`` at most; pass on what came and take note of who has ended."""
-        for info in _arrivals(self._held, seconds):
+        for info in arrivals(self._held, seconds):
             self._pass_on(info)
         for pid, status in reaped():
             if pid == self._pid:
@@ -139,12 +142,12 @@ class Supervisor:
 
     def _pass_on(self, info: signal.struct_siginfo) -> None:
         number = info.si_signo
-        self._asks += number in _ENDING
-        if number != signal.SIGCHLD and self._pid and not _reached_all(info):
+        self._asks += number in ENDING
+        if number != signal.SIGCHLD and self._pid and not reached_all(info):
             self._passed.add(number)
             self._send(number)
         if number == signal.SIGTSTP:
-            _stop_here()
+            stop_here()
 
     def _send(self, number: int) -> None:
         try:
@@ -154,8 +157,8 @@ class Supervisor:
 
     # -- the trainer ----------------------------------------------------------------------------------
 
-    def _start(self) -> None:
-        self._pid = start(self._command, self._environment, self._mask, actions=self._tail.actions())
+    def _start(self, command: Sequence[str] = ()) -> None:
+        self._pid = start(command or self._command, self._environment, self._mask, actions=self._tail.actions())
         self._asks, self._passed = 0, set()
         self._directed = self._released = False
         self._deadline = 0.0
@@ -198,22 +201,33 @@ class Supervisor:
     # -- what directives ask --------------------------------------------------------------------------
 
     def _restart(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Start the command again, after ending it where it still runs; it finds ``resume.json`` by itself."""
+        """Start the command again, after ending it where it still runs, from the checkpoint that was chosen."""
         if not self._may_restart():
             arm = ", or arm a rule: gyrostat arm" if self._mode == "shadow" else ""
             raise RestartError(f"gyrostat run was started in mode {self._mode}; give it --mode act{arm}")
         if self._restarts >= _MOST_RESTARTS:
             raise RestartError(f"{self._restarts} restarts in one life of the supervisor are the most; look at the run")
+        command, changed = self._resuming(str(arguments.get("checkpoint", "")))
         asks = self._asks if self._pid else 0
         if self._pid:
             self._end_trainer()
         if self._asks > asks:
             raise RestartError("a signal asked the run to end")
-        self._tail.again()
-        self._start()
+        self._start(command)
         self._restarts += 1
-        say(f"restarted by the agent: the trainer is pid {self._pid}")
-        return {"pid": self._pid}
+        say(f"restarted by the agent: the trainer is pid {self._pid}{changed and f', with {changed}'}")
+        return {"pid": self._pid, **({"flags": changed} if changed else {})}
+
+    def _resuming(self, checkpoint: str) -> tuple[Sequence[str], str]:
+        """The command to start, and which of its flags are changed, in words; a trainer with the SDK needs none."""
+        if not checkpoint or sdk_speaks(RunDirectory(self._path).records):
+            return self._command, ""  # it finds ``resume.json`` by itself
+        if self._launcher is None:
+            raise RestartError("the command is in no table of flags: it cannot be told from where to resume; --flags")
+        found = resumed(self._command, self._launcher, checkpoint)
+        if found is None:
+            raise RestartError(f"{self._launcher.title} cannot be given {checkpoint}, not named as its own are")
+        return found.command, ", ".join(found.said)
 
     def _may_restart(self) -> bool:
         """True in mode act, and in mode shadow while the agent shows that a rule is armed."""
@@ -255,38 +269,3 @@ def say(text: str) -> None:
     if sys.stderr is not None:  # closed from the start: descriptor 2 is something else's
         with contextlib.suppress(OSError):
             os.write(2, f"gyrostat: {text}\n".encode(errors="backslashreplace"))
-
-
-def _hold() -> tuple[frozenset[int], frozenset[int]]:
-    """Block what is to be passed on, to be taken in turn; the set held, and the mask before, for the children.
-
-    What is ignored from the start (nohup) stays so for all of us.
-    """
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would hide the children's ends
-    held = {n for n in _PASSED_ON if signal.getsignal(n) != signal.SIG_IGN} | {signal.SIGCHLD}
-    return frozenset(held), frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, held))
-
-
-def _arrivals(held: frozenset[int], seconds: float) -> Iterator[signal.struct_siginfo]:
-    """What has come, after sleeping until something does."""
-    info = signal.sigtimedwait(held, seconds)
-    while info is not None:
-        yield info
-        info = signal.sigtimedwait(held, 0)
-
-
-def _reached_all(info: signal.struct_siginfo) -> bool:
-    """True where the terminal sent it: then the trainer, in the same process group, has it too.
-
-    1. By its code, not by PID 0: a sender outside our PID namespace (``docker stop``) has PID 0 as well.
-    2. A terminal that closes tells the leader of its session alone.
-    """
-    leads = os.getsid(0) == os.getpid()
-    return info.si_code > 0 and not (info.si_signo == signal.SIGHUP and leads)
-
-
-def _stop_here() -> None:
-    """Stop as the terminal's user asked; goes on behind SIGCONT."""
-    os.kill(os.getpid(), signal.SIGTSTP)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTSTP,))
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTSTP,))

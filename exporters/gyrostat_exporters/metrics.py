@@ -7,7 +7,8 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gyrostat_exporters.view import View
+from gyrostat_exporters.experts import Shown, shown
+from gyrostat_exporters.view import Tally, View, is_row
 
 COUNTER, GAUGE = "counter", "gauge"
 _FAMILIES = {COUNTER: CounterMetricFamily, GAUGE: GaugeMetricFamily}
@@ -36,6 +37,22 @@ NAMES: dict[str, Name] = {
     "gyrostat_rules_without_data": Name(GAUGE, (), "Rules with nothing to look at; gyrostat status names them."),
     "gyrostat_incidents_open": Name(GAUGE, ("kind", "state"), "Incidents that are not over."),
     "gyrostat_incidents": Name(COUNTER, (), "Incidents so far, over all restarts of the agent."),
+    "gyrostat_interventions": Name(COUNTER, (), "Directives that this agent sent, without those that took one back."),
+    "gyrostat_incidents_ended": Name(COUNTER, ("kind", "state"), "Incidents that this agent saw end, by how they did."),
+    "gyrostat_first_record_timestamp_seconds": Name(
+        GAUGE, (), "When this agent first heard of trainer rank 0, Unix time."
+    ),
+    "gyrostat_steps": Name(COUNTER, (), "Steps that trainer rank 0 told this agent, also those gone back over."),
+    "gyrostat_steps_lost": Name(COUNTER, (), "Steps that were lost, by the bills that this agent wrote."),
+    "gyrostat_lost_seconds": Name(COUNTER, (), "Seconds that were lost, by the bills that this agent wrote."),
+    "gyrostat_expert_rho_eff": Name(GAUGE, ("layer", "loop"), "Effective share of experts in use, of trainer rank 0."),
+    "gyrostat_expert_dead_share": Name(
+        GAUGE, ("layer", "loop"), "Share of experts that get next to nothing, likewise."
+    ),
+    "gyrostat_expert_fullest": Name(
+        GAUGE, ("place", "what"), "The fullest experts: load (1 is an even share), layer and expert, likewise."
+    ),
+    "gyrostat_experts_hidden": Name(GAUGE, (), "Experts that are only in the shares above, to bound this page."),
     "gyrostat_actions": Name(COUNTER, ("remedy", "state"), "Actions sent, and what came of them, by this agent."),
     "gyrostat_records": Name(COUNTER, (), "Records read by this agent."),
     "gyrostat_frames_missing": Name(COUNTER, (), "Frames that a rank could not write or somebody took away."),
@@ -110,8 +127,34 @@ def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
     yield "gyrostat_turns", (), float(tally.turns)
     for answer, asked in tally.requests.items():
         yield "gyrostat_control_requests", (answer,), float(asked)
-    yield "gyrostat_series_cut", (), float(view.cut)
+    yield from _bill_samples(tally)
+    experts = shown(tally.loads)
+    yield from _expert_samples(experts)
+    yield "gyrostat_series_cut", (), float(view.cut + 2 * experts.cut)
     yield from _journal_samples(view)
+
+
+def _bill_samples(tally: Tally) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    if tally.began:
+        yield "gyrostat_first_record_timestamp_seconds", (), tally.began
+    sent = sum(n for (remedy, state), n in tally.actions.items() if state == "sent" and remedy != "undo")
+    yield "gyrostat_interventions", (), float(sent)
+    for ended, count in tally.ended.items():
+        yield "gyrostat_incidents_ended", ended, float(count)
+    yield "gyrostat_steps", (), float(tally.steps)
+    yield "gyrostat_steps_lost", (), float(tally.steps_lost)
+    yield "gyrostat_lost_seconds", (), tally.seconds_lost
+
+
+def _expert_samples(experts: Shown) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    for layer, loop, found in experts.rows:
+        yield "gyrostat_expert_rho_eff", (layer, loop), found.rho_eff
+        yield "gyrostat_expert_dead_share", (layer, loop), found.dead_share
+    for place, expert in enumerate(experts.fullest, 1):
+        for what, value in expert._asdict().items():
+            yield "gyrostat_expert_fullest", (str(place), what), float(value)
+    if experts.rows:
+        yield "gyrostat_experts_hidden", (), float(experts.hidden)
 
 
 def _journal_samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
@@ -130,5 +173,5 @@ def _rank_samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
         yield "gyrostat_step", who, float(rank.step)
         yield "gyrostat_last_record_timestamp_seconds", who, rank.at
         for series, value in rank.values.items():
-            if math.isfinite(value):
+            if math.isfinite(value) and not is_row(series):
                 yield "gyrostat_value", (series, *who), value

@@ -1,13 +1,16 @@
 """View: what can be shown of a run at one moment, as plain values that any thread may read."""
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
+from gyrostat_exporters.experts import Loads, remember
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.needs import Heard
@@ -18,6 +21,7 @@ from gyrostat_rules.theirs import Silence
 from gyrostat_rules.wants import Off, heard, is_early, off
 
 _SERIES, _RANKS, _ROLES = 64, 64, 16  # most series a rank, ranks a role and roles that are shown; cuts are counted
+_ROW = re.compile(r"expert_(rho_eff|dead_share|share)/\d")  # shown as experts, of trainer rank 0
 OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")
 
 
@@ -72,6 +76,13 @@ class Tally:
     turns: int = 0
     missing: int = 0
     damaged: int = 0
+    steps: int = 0  # told by trainer rank 0
+    began: float = 0.0  # when it first spoke, Unix seconds; 0 before
+    steps_lost: float = 0.0  # by the bills of what is over
+    seconds_lost: float = 0.0
+    ended: Counter[tuple[str, str]] = field(default_factory=Counter)  # incidents, by kind and how they ended
+    loads: Loads = ()  # the newest expert counts of trainer rank 0
+    newest: tuple[int, int] = (-1, -1)  # segment and step of its newest record
     nonfinite: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     actions: Counter[tuple[str, str]] = field(default_factory=Counter)
     requests: Counter[str] = field(default_factory=Counter)  # for people's words over HTTP, by what they got
@@ -81,30 +92,48 @@ class Tally:
         for item in items:
             if isinstance(item, Record):
                 self.records += 1
+                if item.role == "trainer" and item.rank == 0:
+                    self._trained(item)
                 for name, value in item.values.items():
                     if value - value != 0.0:  # not finite
                         self.nonfinite[(item.role, str(item.rank), name, spell(value))] += 1
         for entry in entries:
             if entry.kind == EntryKind.ACTION and entry.state in ("sent", *OUTCOMES):
                 self.actions[(str(entry.data.get("remedy", "")), entry.state)] += 1
+            elif entry.kind == EntryKind.BILL:
+                self._billed(entry)
+
+    def _trained(self, record: Record) -> None:
+        self.steps += (record.segment, record.step) != self.newest  # a step told in two records is one
+        self.newest = (record.segment, record.step)
+        if not self.began and math.isfinite(record.time):  # what a trainer calls time may be anything
+            self.began = record.time
+        if record.load is not None:
+            self.loads = remember(self.loads, record.load)
+
+    def _billed(self, entry: Entry) -> None:
+        lost = entry.data.get("lost", {})
+        self.ended[(str(entry.data.get("incident_kind", "")), entry.state)] += 1
+        self.steps_lost += lost.get("steps") or 0
+        self.seconds_lost += lost.get("seconds") or 0.0
 
     def copy(self) -> "Tally":
         """A copy that the loop will not change any more."""
-        return Tally(
-            self.records, self.turns, self.missing, self.damaged, Counter(self.nonfinite), Counter(self.actions),
-            Counter(self.requests),
+        return replace(
+            self, nonfinite=Counter(self.nonfinite), actions=Counter(self.actions),
+            requests=Counter(self.requests), ended=Counter(self.ended),
         )  # fmt: skip
 
 
 def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable[str]) -> View:
     """Look at the engine's state; ``severities`` maps a rule to its severity, ``blind`` is what the agent knows."""
     ranks = [Rank(p.role, p.rank, p.last_step, p.last_at, _newest(state, key), p.ended) for key, p in _shown(state)]
-    cut = len(state.processes) - len(ranks) + sum(max(0, len(r.values) - _SERIES) for r in ranks)
+    cut = len(state.processes) - len(ranks) + sum(max(0, sum(not is_row(n) for n in r.values) - _SERIES) for r in ranks)
     sources = [f"{n}: {s[1]}" for n, s in state.sources.items() if s[0] not in (SourceWord.FRESH, SourceWord.DAMAGED)]
     broken = [f"rule {name} is broken: {b.why}" for name, b in state.broken.items()]
     return View(
         state.run, state.settings.mode, state.settings.distrust, state.step, state.segment,
-        tuple(r._replace(values=dict(sorted(r.values.items())[:_SERIES])) for r in ranks),
+        tuple(r._replace(values=dict(sorted(r.values.items(), key=_place)[:_SERIES])) for r in ranks),
         tuple((a.rule, severities.get(a.rule, ""), a.state) for a in state.alerts.values()),
         tuple((i.kind, i.state) for i in state.incidents if _goes_on(state, i)), state.incident_count,
         (*blind, *sources, *broken), cut, tally.copy(), _held(state), state.settings.paused,
@@ -116,6 +145,16 @@ def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable
 def nothing(run: str, mode: str, blind: str) -> View:
     """What is shown before anything could be looked at, and why."""
     return View(run, mode, "", -1, 0, (), (), (), 0, (blind,), 0, Tally())
+
+
+def is_row(series: str) -> bool:
+    """One of the series that the engine makes for each layer, loop or expert."""
+    return series.startswith("expert_") and _ROW.match(series) is not None
+
+
+def _place(value: tuple[str, float]) -> tuple[bool, str]:
+    """Rows of experts come last: there are many, and they must not push out the loss."""
+    return is_row(value[0]), value[0]
 
 
 def _without_data(state: State) -> tuple[Off, ...] | None:

@@ -4,9 +4,11 @@ Asked by whoever needs to know whether the agent may act: on an incident, or at 
 is on its way when a rule is disarmed is finished, and taken back where it does not hold: only new actions are held.
 """
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from gyrostat_rules import snapshot
 from gyrostat_rules.causes import REQUEST
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import Verb
@@ -66,6 +68,7 @@ def arm(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
         return f"{NOT_DONE}{name} is armed on evidence, or for a reason that is given: this is neither"
     words = "; ".join(filter(None, (evidence, reason and f"reason: {reason}", f"by {by}")))
     state.settings.armed = {**state.settings.armed, name: words}
+    state.settings.armed_as = {**state.settings.armed_as, name: _mark(moment.pack, name)}
     idle = "; mode is act: it acts armed or not" if state.settings.mode == ACT else ""
     return f"{by} armed {name}: {'; '.join(filter(None, (evidence, reason)))}{idle}"
 
@@ -76,7 +79,7 @@ def disarm(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     if name not in state.settings.armed:
         armed = ", ".join(sorted(state.settings.armed)) or "none"
         return f"{NOT_DONE}{name[:80]!r} is not armed; armed now: {armed}"
-    state.settings.armed = {rule: words for rule, words in state.settings.armed.items() if rule != name}
+    _drop(state.settings, name)
     idle = "; mode is act: it acts armed or not" if state.settings.mode == ACT else ""
     return f"{by} disarmed {name}{idle}"
 
@@ -84,9 +87,31 @@ def disarm(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
 def lapse(state: State, moment: Moment, old: RulePack, new: RulePack) -> None:
     """Disarm what another pack declares otherwise: the evidence was of the rule as it was."""
     for name in [n for n in state.settings.armed if substance(old, n) != substance(new, n)]:
-        text = f"{name} is disarmed: pack {new.name} declares it otherwise than the one it was armed under"
-        state.settings.armed = {rule: words for rule, words in state.settings.armed.items() if rule != name}
-        moment.write(EntryKind.COMMAND, Verb.DISARM, "said", text, arguments={"rule": name, "by": "the agent"})
+        _lapsed(state, moment, new, name)
+
+
+def taken_up(state: State, moment: Moment) -> None:
+    """The same for what a ledger says is armed: the pod that it was armed in may have had another pack."""
+    settings = state.settings
+    for name in [n for n in settings.armed if settings.armed_as.get(n) != _mark(moment.pack, n)]:
+        _lapsed(state, moment, moment.pack, name)
+
+
+def _lapsed(state: State, moment: Moment, pack: RulePack, name: str) -> None:
+    named = name[:_NAMED]
+    text = f"{named} is disarmed: pack {pack.name} declares it otherwise than the one it was armed under"
+    _drop(state.settings, name)
+    moment.write(EntryKind.COMMAND, Verb.DISARM, "said", text, arguments={"rule": named, "by": "the agent"})
+
+
+def _drop(settings: Settings, name: str) -> None:
+    settings.armed = {rule: words for rule, words in settings.armed.items() if rule != name}
+    settings.armed_as = {rule: mark for rule, mark in settings.armed_as.items() if rule != name}
+
+
+def _mark(pack: RulePack, name: str) -> str:
+    """A few letters that stand for a rule's substance where the pack itself is not at hand."""
+    return hashlib.sha256(snapshot.dump(substance(pack, name))).hexdigest()[:16]
 
 
 def substance(pack: RulePack, name: str) -> tuple[Rule, Playbook] | None:

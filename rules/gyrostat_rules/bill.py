@@ -142,8 +142,10 @@ def _done_words(incident: Incident, found: dict[str, Any]) -> str:
         return f"nothing was done{planned}"
     back = f", {found['taken_back']} taken back" if found["taken_back"] else ""
     named = ", ".join(a["remedy"] for a in found["actions"])
-    held = f", of that held {found['reaction']['held_seconds']:.0f} s" if found["reaction"]["held_seconds"] else ""
-    took = f"{named} after {found['reaction']['seconds']:.0f} s{held}{back}"
+    if (reaction := found["reaction"]) is None:  # sent by an older agent, which had no meter
+        return f"{named}, when it was sent is not known{back}"
+    held = f", of that held {reaction['held_seconds']:.0f} s" if reaction["held_seconds"] else ""
+    took = f"{named} after {reaction['seconds']:.0f} s{held}{back}"
     repair = found["repair"]
     return f"{took}, proved {steps(repair['steps'])} later" if repair else f"{took}, not proved"
 

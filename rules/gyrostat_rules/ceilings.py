@@ -20,8 +20,8 @@ _KNOWN = ("done", "ineffective")  # outcomes after which it is known whether the
 
 def rung_budget(case: Case) -> Verdict:
     """So often for one rung, where the playbook says how often; the next rung follows."""
-    rung = case.playbook.rungs[case.action.rung]
-    if not rung.budget_actions:
+    rungs = case.playbook.rungs[case.action.rung :]
+    if not rungs or not (rung := rungs[0]).budget_actions:  # the playbook may have lost it since this was planned
         return YES
     steps = rung.budget_steps or case.playbook.budget_steps
     mine = [d for d in _lately(case, case.state.deeds, steps) if _of_rung(d, case)]

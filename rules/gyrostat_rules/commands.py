@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gyrostat_rules.approvals import approve, deny
-from gyrostat_rules.arming import arm, disarm
+from gyrostat_rules.arming import arm, disarm, taken_up
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import Command, Verb
 from gyrostat_rules.ledger import restore
@@ -63,7 +63,9 @@ def _trust(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
 
 
 def _ledger(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
-    return restore(state, arguments)
+    said = restore(state, arguments)
+    taken_up(state, moment)
+    return said
 
 
 _VERBS: dict[str, Callable[[State, Moment, Mapping[str, Any]], str]] = {

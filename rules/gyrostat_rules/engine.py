@@ -31,6 +31,7 @@ from gyrostat_rules.silences import hush
 from gyrostat_rules.state import State
 
 _NO_RULES = RulePack("none", (), ())
+_OLDEST = 26  # fields of the state as the oldest version wrote it whose runs are gone on with
 
 # From records to directives. Probation comes before planning, so that a rung which did not hold is followed by
 # the next one in the same moment. The first stages run over every step, so that steps read in one batch give what
@@ -71,7 +72,7 @@ class Engine:
     @classmethod
     def restore(cls, data: bytes) -> "Engine":
         """An engine as ``snapshot`` wrote it down; raises ValueError or TypeError where it is none."""
-        return cls(snapshot.load(State, data))
+        return cls(snapshot.load(State, data, _OLDEST))
 
     def snapshot(self) -> bytes:
         """The whole state, to be read back by ``restore``."""

@@ -18,7 +18,8 @@ def joined(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     out = {**known, **more}
     if isinstance(known.get(DATA), Mapping) and isinstance(more.get(DATA), Mapping):
         out[DATA] = {**known[DATA], **more[DATA]}
-    if isinstance(out.get(DATA), Mapping) and (items := _suspects(known, more)):
+    items = _suspects(known, more)
+    if isinstance(out.get(DATA), Mapping) and items != suspects({DATA: {**out[DATA], SUSPECTS: ()}}):
         out[DATA] = {**out[DATA], SUSPECTS: items}
     return out
 

@@ -4,11 +4,13 @@ What a trainer keeps by age says nothing of health: while poisoned weights are b
 those that go. Kept are the newest that could be gone back to now, and what is newer and may yet become one.
 """
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
 from gyrostat_rules.certify import name_of, newest_first, unfit
 from gyrostat_rules.detectors.looks import PATTERNS
+from gyrostat_rules.incidents import HELD
 from gyrostat_rules.inputs import CheckpointSeen, Fit
 from gyrostat_rules.jump import abandoned
 from gyrostat_rules.requests import LAST_STABLE, target, well_until
@@ -32,10 +34,11 @@ class Keep(NamedTuple):
 def keep(state: State, certified: int) -> Keep:
     """Those that people have tagged, so many certified ones, and newer ones that may become it.
 
-    While an incident is open all that is verified is kept: which is needed is not known yet.
+    While an incident is open all that is verified is kept: which is needed is not known yet. For one that waits for
+    days, as a silence has it, that would fill any disk: of those are kept as many as ever.
     """
     good, hopeful = list[str](), list[str]()
-    now, troubled = _now(state), any(incident.open for incident in state.incidents)
+    now, troubled = _now(state), any(i.open and not _waits_for_long(i) for i in state.incidents)
     for seen in _newest_first(state):
         if not unfit(state, now, seen):
             good.append(name_of(seen.path))
@@ -77,6 +80,10 @@ def _newest_first(state: State) -> list[CheckpointSeen]:
 
 def _gone(seen: CheckpointSeen) -> bool:
     return seen.fit == Fit.UNFIT and seen.why == Fit.GONE
+
+
+def _waits_for_long(incident: Incident) -> bool:
+    return incident.state == HELD and incident.held_until == math.inf
 
 
 def _now(state: State) -> Incident:

@@ -15,11 +15,12 @@ from gyrostat_rules.pack import Playbook, Rung
 from gyrostat_rules.remedies import GO_BACK, REMEDIES
 from gyrostat_rules.remembered import Deed
 from gyrostat_rules.state import Action, Incident, State
-from gyrostat_rules.verdicts import ALLOW, DENY, Case, Verdict
+from gyrostat_rules.verdicts import ALLOW, DENY, HOLD, Case, Verdict
 
 _ANSWER_SECONDS, _ANSWER_STEPS = 60.0, 5.0
 _RESTART_SECONDS = 1800.0  # to end the old trainer, start a new one and load a large checkpoint
 _REMEMBERED = 500
+_UNSENT = 20  # plans of one incident that came to nothing: while a silence holds it, a knob on the move makes many
 
 
 def plan(state: State, moment: Moment) -> None:
@@ -62,7 +63,7 @@ def _heed(state: State, moment: Moment, incident: Incident, action: Action, verd
     elif changed:
         _tell(moment, action, verdict.word, f"{action.remedy} {verdict.word}: {verdict.reason}")
         _put_off(state, moment, incident, verdict)
-    elif moment.at > incident.held_until:
+    if incident.state == HELD and verdict.word == HOLD and moment.at > incident.held_until:
         move(moment, incident, STOPPED, f"nobody answered: {verdict.reason}")
 
 
@@ -125,12 +126,14 @@ def _outdated(state: State, incident: Incident, action: Action, book: Playbook) 
 
 
 def _new(incident: Incident, place: int, rung: Rung) -> Action:
-    name = f"{incident.id}.{len(incident.actions) + 1}"
+    number = int(incident.actions[-1].id.rpartition(".")[2]) if incident.actions else 0
+    name = f"{incident.id}.{number + 1}"
     action = Action(name, incident.id, place, rung.remedy, rung.horizon, settle=rung.settle)
     action.kept = [plan.name for plan in rung.knobs if plan.keep]
     action.later = {plan.name: plan.then for plan in rung.knobs if plan.then is not None}
     action.effects, action.harm = list(rung.effects), rung.harm
-    incident.actions.append(action)
+    gone = [a.id for a in incident.actions if not a.number and not a.outcome][:-_UNSENT]
+    incident.actions = [*(a for a in incident.actions if a.id not in gone), action]
     return action
 
 

@@ -6,6 +6,7 @@ the last directive are written beside the checkpoints before anything is done th
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, get_type_hints
 
 from gyrostat_rules.plausible import misfit, unlikely
@@ -35,6 +36,7 @@ class _Facts(NamedTuple):
     tags: Mapping[str, list[str]] = {}
     trials: tuple[Trial, ...] = ()
     armed: Mapping[str, str] = {}
+    armed_as: Mapping[str, str] = {}
     silences: Mapping[str, Silence] = {}
     silence_count: int = 0
 
@@ -58,6 +60,7 @@ def facts(state: State) -> dict[str, Any]:
         "tags": to_plain(state.tags),
         "trials": to_plain(state.trials),
         "armed": to_plain(state.settings.armed),
+        "armed_as": to_plain(state.settings.armed_as),
         "silences": to_plain(state.silences),
         "silence_count": state.silence_count,
     }
@@ -78,14 +81,24 @@ def restore(state: State, written: Mapping[str, Any]) -> str:
     state.run = state.run or found.run
     state.settings.paused = state.settings.paused or found.paused
     state.settings.armed = {**found.armed, **state.settings.armed}
-    state.silences = {**found.silences, **state.silences}
-    state.silence_count = max(state.silence_count, found.silence_count)
+    state.settings.armed_as = {**found.armed_as, **state.settings.armed_as}
+    _silence(state, found)
     state.taken_up = str(written.get("journal_head", ""))[:_SAID]
     state.plan_from = math.inf  # until the trainer has said Hello: nothing can be judged without it
     return (
         f"ledger{whose} read: {len(found.incidents)} open incidents, {len(found.deeds)} actions so far, "
         f"next directive {found.next_directive}"
     )
+
+
+def _silence(state: State, found: _Facts) -> None:
+    """Silences that stood beside those made here since, before the trainer spoke: an id that was given twice is new."""
+    state.silence_count = max(state.silence_count, found.silence_count)
+    for one in found.silences.values():
+        if state.silences.get(one.id, one) != one:
+            state.silence_count += 1
+            one = replace(one, id=f"s{state.silence_count:04d}")
+        state.silences = {**state.silences, one.id: one}
 
 
 def doubt(written: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from gyrostat_rules.causes import KINDS, REQUEST
 from gyrostat_rules.incidents import ACTING, HELD, OPEN, PROBATION
 from gyrostat_rules.remedies import REMEDIES
 from gyrostat_rules.remembered import Deed, Trial
-from gyrostat_rules.state import Incident
+from gyrostat_rules.state import Action, Incident
 
 _WHOLE = 1 << 63  # beyond, SQLite and the wire refuse a number
 _MOST = 100_000  # items of one list: a thousand times what a run leaves behind
@@ -103,8 +103,14 @@ def _unlikely(incidents: Sequence[Incident], deeds: Sequence[Deed | Trial]) -> I
         for action in incident.actions:
             if action.remedy not in _REMEDIES:
                 yield f"{action.id}: no remedy is called {_shown(action.remedy)}"
-            if action.incident != incident.id or action.number < 0 or action.rung < 0:
+            if not _is_its(incident, action) or action.number < 0 or action.rung < 0:
                 yield f"{_shown(action.id)} is no action of {_shown(incident.id)}"
+
+
+def _is_its(incident: Incident, action: Action) -> bool:
+    """True for an action that bears its incident's name and a number behind it, from which the next one is counted."""
+    number = action.id.removeprefix(f"{incident.id}.")
+    return action.incident == incident.id and number.isdecimal() and len(number) < 10
 
 
 def _unlikely_incident(incident: Incident) -> Iterator[str]:

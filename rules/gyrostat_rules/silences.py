@@ -209,7 +209,7 @@ def _number(given: Mapping[str, Any], key: str, default: float) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.inf
     if math.isinf(value) or value > _LAST:
-        raise ValueError(f"{key} {str(given[key])[:40]!r} is no time")
+        raise ValueError(f"{key} {str(given.get(key, value))[:40]!r} is no time")
     return value
 
 

@@ -22,11 +22,15 @@ def dump(value: Any) -> bytes:
     return json.dumps(to_plain(value), separators=(",", ":"), allow_nan=False).encode()
 
 
-def load(kind: type[_T], data: bytes | str) -> _T:
-    """Read what ``dump`` wrote of a ``kind``; raises ValueError or TypeError on anything else."""
+def load(kind: type[_T], data: bytes | str, least: int = 0) -> _T:
+    """Read what ``dump`` wrote of a ``kind``; raises ValueError or TypeError on anything else.
+
+    ``least``: fields that one has which an older version wrote; 0: all, for nothing may be missing.
+    """
     try:
         raw = json.loads(data)
-        if len(raw) != len(_fields(typing.cast(typing.Hashable, kind))):  # of the whole nothing may be missing
+        fields = len(_fields(typing.cast(typing.Hashable, kind)))
+        if not (least or fields) <= len(raw) <= fields:
             raise ValueError(f"this is no {kind.__name__} as it is written here")
         return typing.cast(_T, from_plain(kind, raw))
     except (AttributeError, KeyError, RecursionError, StopIteration) as error:

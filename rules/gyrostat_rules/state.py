@@ -188,7 +188,8 @@ class Incident:
 class Settings:
     """What people have said: mode, approvals, pause; and why only observing is allowed, '' where it is not.
 
-    ``armed``: the rules that act in mode shadow too, each with the evidence or the reason for it, in words.
+    ``armed``: the rules that act in mode shadow too, each with the evidence or the reason for it, in words;
+    ``armed_as``: a mark of what each of them was then, for a pod that begins with another pack.
     """
 
     mode: str = "shadow"
@@ -199,6 +200,7 @@ class Settings:
     hold_seconds: float = 3600.0
     said: bool = False
     armed: dict[str, str] = field(default_factory=dict)
+    armed_as: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

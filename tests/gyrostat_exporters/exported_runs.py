@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from gyrostat.wire import Record
+from gyrostat.wire import ExpertLoad, Record
 from gyrostat_exporters.view import Tally, View, view
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
@@ -11,6 +11,7 @@ from gyrostat_rules.state import Alert, Incident, Process, State, Window
 from gyrostat_rules.theirs import Silence
 
 NAN, INF = float("nan"), float("inf")
+LOAD = ExpertLoad(2, 1, 4, (250, 250, 250, 250, 1000, 0, 0, 0))
 SILENCE = Silence("s0001", ("alert=A",), 1000.0, 9000.0, "ada", "new nodes", True)
 PACK = """
 pack: mine
@@ -28,6 +29,11 @@ def record(step: int, rank: int = 0, **values: float) -> Record:
 
 def action(state: str) -> Entry:
     return Entry("1.0", 0.0, 5, EntryKind.ACTION, "i0001.1", state, "", {"remedy": "rollback"})
+
+
+def bill(state: str, steps: int = 3, seconds: float | None = 12.5) -> Entry:
+    lost = {"steps": steps, "seconds": seconds}
+    return Entry("1.1", 0.0, 5, EntryKind.BILL, "i0001", state, "", {"incident_kind": "nonfinite", "lost": lost})
 
 
 def full_state() -> State:
@@ -49,7 +55,8 @@ def incident(name: str, state: str) -> Incident:
 
 def full_view(*blind: str) -> View:
     tally = Tally(turns=7, missing=2, damaged=1, requests=Counter(unauthorized=3))
-    tally.count([record(4, loss=0.5), record(5, loss=NAN, grad_norm=-INF)], [action("sent"), action("done")])
+    told = [record(4, loss=0.5), record(5, loss=NAN, grad_norm=-INF)._replace(load=LOAD)]
+    tally.count(told, [action("sent"), action("done"), bill("resolved")])
     return view(full_state(), tally, {"A": "critical"}, blind)
 
 

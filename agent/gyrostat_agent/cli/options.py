@@ -107,7 +107,8 @@ def deciding(command: _F) -> _F:
         ),
         click.option(
             "--checkpoints", multiple=True, type=click.Path(), metavar="DIR",
-            help="Where checkpoints are saved, for --host to time; repeat for more. One that tells its own needs none.",
+            help="Where checkpoints are saved: to be gone back to by a restart (the first), and for --host to time; "
+            "repeat for more. A trainer that tells its own needs none.",
         ),
         click.option("--host", is_flag=True, help="Look at this machine: memory, disks, network, saves, kernel log."),
         click.option("--gpu", is_flag=True, help="Look at this machine's GPUs (NVML), once a second."),
@@ -161,8 +162,6 @@ def settings(run_path: str, given: dict[str, Any]) -> Settings:
     if (given["control_token"] or given["control_names"]) and not given["control"]:
         raise SetupError("--control-token and --control-name are of --control; give that too")
     roots = tuple(os.path.abspath(path) for path in given["checkpoints"])
-    if roots and not given["host"]:
-        raise SetupError(f"--checkpoints {clean(given['checkpoints'][0])}: saves are timed with --host; give that too")
     return Settings(
         name, text, digest_of(text), given["mode"], not given["no_approvals"], logs=paths,
         log_format=given["log_format"], gpu=given["gpu"], host=given["host"], scrapes=given["scrapes"],

@@ -98,9 +98,8 @@ def test_a_save_is_seen_on_the_page(tmp_path: Path, told: bool) -> None:
         (["--receive", "0.0.0.0:4318"], "token"),
         (["--receive", "127.0.0.1"], "HOST:PORT"),
         (["--log-format", "verll"], "verl"),
-        (["--checkpoints", "/ck"], "--checkpoints /ck: saves are timed with --host; give that too"),
     ],
-    ids=["scheme", "open to all", "no port", "format", "without --host"],
+    ids=["scheme", "open to all", "no port", "format"],
 )
 def test_what_cannot_be_looked_at_is_a_line(options: list[str], words: str, tmp_path: Path) -> None:
     """Known at the start, in one sentence, with exit status 2."""
