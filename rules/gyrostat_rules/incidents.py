@@ -8,6 +8,7 @@ from gyrostat_rules.circumstances import circumstances
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.evidence import joined
 from gyrostat_rules.moment import Moment
+from gyrostat_rules.news import news
 from gyrostat_rules.pack import Rule
 from gyrostat_rules.state import Alert, Incident, State
 
@@ -27,6 +28,8 @@ def fold(state: State, moment: Moment) -> None:
         if rule is None or not rule.incident or alert.state != FIRING or alert.muted_by or _is_told(state, alert):
             continue
         incident = _of_this_cause(state, rule.incident, alert, moment.step)
+        if incident is not None and incident.state == PROBATION and (why := news(state, incident, alert, rules)):
+            incident.ousted, incident = why, None
         if incident is None:
             incident = _open(state, moment, key, alert, rule)
         elif key not in incident.alerts:
@@ -73,6 +76,7 @@ def still_bad(state: State, moment: Moment, incident: Incident, since: int) -> b
         (a := state.alerts.get(k)) is not None
         and a.state == FIRING
         and a.last_step >= since
+        and a.incident in ("", incident.id)
         and _is_own(incident, a, rules)
         for k in incident.alerts
     )
@@ -182,7 +186,9 @@ def _join(moment: Moment, incident: Incident, key: str, alert: Alert, rule: Rule
 def _refresh(state: State, moment: Moment, incident: Incident, rules: dict[str, Rule]) -> None:
     for key in incident.alerts:
         alert = state.alerts.get(key)
-        if alert is None or alert.last_step < moment.step or not _is_own(incident, alert, rules):
+        if alert is None or alert.last_step < moment.step or alert.incident not in ("", incident.id):
+            continue
+        if not _is_own(incident, alert, rules):
             continue
         incident.last_bad_step = max(incident.last_bad_step, alert.last_step)
         incident.onset = min(incident.onset, alert.onset)

@@ -7,7 +7,7 @@ from gyrostat_rules.experiment import harmful, inert
 from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad, undone_at
 from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.outcome import DONE, INEFFECTIVE, conclude
+from gyrostat_rules.outcome import DONE, INEFFECTIVE, UNKNOWN, conclude
 from gyrostat_rules.remedies import alive, reachable
 from gyrostat_rules.remembered import Deed
 from gyrostat_rules.silences import silenced
@@ -29,6 +29,10 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
     trainer, step = state.trainer(), state.examined()
     # The news of an end stands in another file than the last records: it is judged when all have been taken in.
     ended = not alive(trainer) and not moment.records
+    if incident.ousted:
+        why = f"it was still being watched when another cause struck: {incident.ousted}"
+        _resolve(state, moment, incident, action, why, UNKNOWN)
+        return
     if doubt := unsure(state, incident):
         if ended:
             move(moment, incident, STOPPED, f"the run ended, and nobody can say whether it has held: {doubt}")
@@ -57,15 +61,17 @@ def _next(state: State, moment: Moment, incident: Incident, action: Action, why:
     move(moment, incident, OPEN, f"{action.remedy} did not hold")
 
 
-def _resolve(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:
-    conclude(moment, action, DONE, why)
-    _close(state, moment, incident, action.remedy)
+def _resolve(state: State, moment: Moment, incident: Incident, action: Action, why: str, outcome: str = DONE) -> None:
+    conclude(moment, action, outcome, why)
+    if outcome == DONE:
+        _close(state, moment, incident, action.remedy)
     kept = {c.name for c in action.restores} if action.keep else {*action.kept}
     action.restores = [_afterwards(state, action, change) for change in action.restores if change.name not in kept]
     if action.restores and alive(state.trainer()):
         send_undo(state, moment, incident, action, RESOLVED, "the incident is over: the knobs go back")
         return
-    move(moment, incident, RESOLVED, f"mended by {action.remedy}: {why}")
+    said = f"mended by {action.remedy}" if outcome == DONE else f"{action.remedy} has held so far"
+    move(moment, incident, RESOLVED, f"{said}: {why}")
 
 
 def _afterwards(state: State, action: Action, change: KnobChange) -> KnobChange:

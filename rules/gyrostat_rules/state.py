@@ -177,6 +177,7 @@ class Incident:
     opened_step: int = -1  # where it was first seen open: what a hand turns later is turned mid-incident
     opened_segment: int = 0
     hands: dict[str, Hand] = field(default_factory=dict)  # by the knob's name
+    ousted: str = ""  # by which other cause, while its remedy was being watched
 
     @property
     def open(self) -> bool:
