@@ -25,7 +25,7 @@ _UNSENT = 20  # plans of one incident that came to nothing: while a silence hold
 
 def plan(state: State, moment: Moment) -> None:
     """Give each open incident the mildest rung that fits; what does not fit is named and passed by."""
-    for incident in state.incidents if moment.at >= state.plan_from else ():
+    for incident in state.incidents if state.may_plan(moment.at) else ():
         book = moment.pack.playbook(incident.kind)
         if incident.state not in (OPEN, HELD):
             continue
@@ -44,7 +44,7 @@ def plan(state: State, moment: Moment) -> None:
 
 def decide(state: State, moment: Moment) -> None:
     """Judge each planned action; send what is allowed, keep what is held, end what is denied."""
-    for incident in state.incidents if moment.at >= state.plan_from else ():
+    for incident in state.incidents if state.may_plan(moment.at) else ():
         book = moment.pack.playbook(incident.kind)
         while incident.state in (OPEN, HELD) and book is not None and (action := _current(incident)) is not None:
             verdict = judge(Case(state, moment, book, incident, action))
@@ -96,6 +96,8 @@ def _climb(state: State, moment: Moment, incident: Incident, book: Playbook) -> 
         remedy = REMEDIES[rung.remedy]
         reason = remedy.fit(state, incident, rung)
         if reason and rung.remedy in GO_BACK and state.may_look(moment.at):
+            if incident.state == HELD:  # nothing waits for a word now
+                move(moment, incident, OPEN, f"{reason}; checkpoints are still being looked at")
             return  # its checkpoints are still being verified: not having seen them is not having none
         action = _new(incident, incident.rung, rung)
         if reason:

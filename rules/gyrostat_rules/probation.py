@@ -18,7 +18,7 @@ _REMEMBERED = 200
 
 def check_probation(state: State, moment: Moment) -> None:
     """End what has proved itself, take back what has not, and let go of what has mended by itself."""
-    for incident in state.incidents if moment.at >= state.plan_from else ():
+    for incident in state.incidents if state.may_plan(moment.at) else ():
         if incident.state == PROBATION:
             _watch(state, moment, incident, incident.actions[-1])
         elif incident.state in (OPEN, HELD):

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from gyrostat.wire import KnobChange, KnobState, Record
@@ -12,6 +12,7 @@ from gyrostat_rules.remembered import Broken, Deed, FaultSeen, Jump, Meter, Tria
 from gyrostat_rules.theirs import Hand, Silence
 
 WINDOW = 256
+_SOON = 60.0  # seconds; no start waits longer
 FIRST = 32  # values of a run's start that stay: what is usual is measured against them
 
 
@@ -242,7 +243,11 @@ class State:
 
     def may_look(self, at: float) -> bool:
         """True while it cannot be known yet what there is to go back to: the newest, verified first, may be ill."""
-        return at < self.look_until
+        return _is_ahead(self.look_until, at)
+
+    def may_plan(self, at: float) -> bool:
+        """False after a start, until what is planned by has been seen again."""
+        return self.plan_from != inf and not _is_ahead(self.plan_from, at)
 
     def trainer(self) -> Process | None:
         """The trainer's rank 0, whom directives name."""
@@ -260,6 +265,11 @@ class State:
         """How many trainer ranks answer."""
         trainer = self.trainer()
         return trainer.world if trainer else 1
+
+
+def _is_ahead(moment: float, at: float) -> bool:
+    """True for a moment that is still to come; one far ahead is of a clock that was set back since, and is over."""
+    return at < moment <= at + _SOON
 
 
 def key_of(role: str, rank: int) -> str:

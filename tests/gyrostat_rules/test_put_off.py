@@ -44,6 +44,15 @@ def test_a_ledger_that_cannot_be_written_holds_no_knob() -> None:
     assert story.sent() == ["rollback"]
 
 
+def test_a_clock_that_is_set_back_makes_nothing_wait() -> None:
+    """A start waits some seconds for its checkpoints to be seen; not for the hour to come again."""
+    story = Story().begin().checkpoint(10).checkpoint(15).steps(1, 20)
+    story.engine.state.look_until = story.engine.state.plan_from = story.at + 5.0
+    story.at -= 5000.0
+    story.applied(21)
+    assert story.sent() == ["rollback"]
+
+
 def test_a_rollback_that_does_not_say_where_it_landed_landed_where_it_was_sent() -> None:
     """What a procedure returns is the trainer's own: without it the run jumps all the same, and is not judged ill."""
     story = Story().begin().checkpoint(10).checkpoint(15).steps(1, 20)
