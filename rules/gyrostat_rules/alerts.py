@@ -184,8 +184,9 @@ def _speaks(rule: Rule, alert: Alert, moment: Moment) -> bool:
 
 
 def tell(moment: Moment, key: str, alert: Alert, state: str) -> None:
-    """Write down that an alert has turned; its rule must be in the moment's pack."""
-    rule = next(r for r in moment.pack.rules if r.alert == alert.rule)
+    """Write down that an alert has turned, though its rule may be gone, with a pack that this version cannot read."""
+    gone = Rule(alert.rule, "", None, "")
+    rule = next((r for r in moment.pack.rules if r.alert == alert.rule), gone)
     moment.write(
         EntryKind.ALERT, key, state, f"{alert.rule} {state}: {alert.why}", severity=rule.severity, onset=alert.onset,
         labels={**rule.labels, **alert.labels}, runbook=rule.runbook_url, muted_by=alert.muted_by or None,

@@ -10,7 +10,7 @@ from typing import Any
 from gyrostat_rules.guards import judge
 from gyrostat_rules.incidents import HELD, STOPPED, move
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.requests import NOT_DONE
+from gyrostat_rules.requests import NOT_DONE, speaker
 from gyrostat_rules.silences import silenced, when
 from gyrostat_rules.state import Action, Incident, State
 from gyrostat_rules.verdicts import DENY, HOLD, Case
@@ -30,7 +30,7 @@ def approve(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
             f"gyrostat unsilence {quiet.id} ends that, then approve it"
         )
     again, action.approved = " again" if action.approved else "", True
-    return f"{arguments.get('by', 'somebody')} approved {action.id}{again}{_still(state, moment, incident, action)}"
+    return f"{speaker(arguments)} approved {action.id}{again}{_still(state, moment, incident, action)}"
 
 
 def deny(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
@@ -39,7 +39,7 @@ def deny(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     if isinstance(found, str):
         return found
     incident, action = found
-    by = arguments.get("by", "somebody")
+    by = speaker(arguments)
     action.verdict, action.reason, action.approved = DENY, f"denied by {by}", False
     move(moment, incident, STOPPED, f"{action.remedy} was denied by {by}")
     return f"{by} denied {action.id}; {incident.id} is theirs now"

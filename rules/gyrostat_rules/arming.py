@@ -15,7 +15,7 @@ from gyrostat_rules.inputs import Verb
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Playbook, Rule, RulePack
 from gyrostat_rules.remedies import REMEDIES
-from gyrostat_rules.requests import NOT_DONE
+from gyrostat_rules.requests import NOT_DONE, speaker
 from gyrostat_rules.state import Incident, Settings, State
 
 ACT, SHADOW, OBSERVE = "act", "shadow", "observe"
@@ -58,7 +58,7 @@ def unarmable(pack: RulePack, name: str) -> str:
 
 def arm(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     """Let a rule act in mode shadow; says why not where it cannot."""
-    name, by = str(arguments.get("rule", "")), str(arguments.get("by", "somebody"))[:_NAMED]
+    name, by = str(arguments.get("rule", "")), speaker(arguments)
     evidence, reason = (" ".join(str(arguments.get(key, "")).split())[:_SAID] for key in ("evidence", "reason"))
     if state.settings.mode == OBSERVE:
         return f"{NOT_DONE}mode is observe: in it nothing acts; start the agent with --mode shadow"
@@ -75,7 +75,7 @@ def arm(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
 
 def disarm(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     """Hold what the rule has not begun yet; what is under way is finished."""
-    name, by = str(arguments.get("rule", "")), str(arguments.get("by", "somebody"))[:_NAMED]
+    name, by = str(arguments.get("rule", "")), speaker(arguments)
     if name not in state.settings.armed:
         armed = ", ".join(sorted(state.settings.armed)) or "none"
         return f"{NOT_DONE}{name[:80]!r} is not armed; armed now: {armed}"

@@ -9,7 +9,7 @@ from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.inputs import Command, Verb
 from gyrostat_rules.ledger import restore
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.requests import go_back, tag
+from gyrostat_rules.requests import go_back, speaker, tag
 from gyrostat_rules.silences import silence, unsilence
 from gyrostat_rules.state import State
 
@@ -59,7 +59,7 @@ def _distrust(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str
 def _trust(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     was, state.settings.distrust = state.settings.distrust, ""
     state.settings.trusted = was or state.settings.trusted
-    return f"trusted again by {arguments.get('by', 'somebody')}: {was}"
+    return f"trusted again by {speaker(arguments)}: {was}"
 
 
 def _ledger(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:

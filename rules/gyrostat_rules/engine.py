@@ -143,6 +143,7 @@ class Engine:
                     tell(moment, key, alert, RESOLVED)
         text = f"{len(rules.rules)} rules and {len(rules.playbooks)} playbooks of pack {rules.name}"
         moment.write(EntryKind.PACK, rules.name, "loaded", text, digest=pack.digest)
+        moment.pack = rules  # a step that waits for its ranks may be looked at in this very input
 
 
 @lru_cache(maxsize=8)

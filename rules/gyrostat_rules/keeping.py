@@ -46,9 +46,15 @@ def keep(state: State, certified: int) -> Keep:
             hopeful.append(name_of(seen.path))
     judged = frozenset(name_of(s.path) for s in state.checkpoints.values() if not _gone(s))
     if not troubled:
-        good, hopeful = [*good[:certified], *_validated(state)], hopeful[:HOPEFUL]
+        good, hopeful = [*good[:certified], *_planned(state), *_validated(state)], hopeful[:HOPEFUL]
     best = dict.fromkeys((*good[:1], *state.tags) if certified else state.tags)
     return Keep(tuple(best | dict.fromkeys((*good, *hopeful) if certified else ())), judged, len(best) or 1)
+
+
+def _planned(state: State) -> list[str]:
+    """What is gone back to when the wait is over."""
+    last = [incident.actions[-1].arguments for incident in state.incidents if incident.open and incident.actions]
+    return [name_of(given["checkpoint"]) for given in last if "checkpoint" in given]
 
 
 def _validated(state: State) -> list[str]:

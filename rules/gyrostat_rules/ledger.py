@@ -77,7 +77,7 @@ def restore(state: State, written: Mapping[str, Any]) -> str:
     state.tags, state.trials = {**found.tags, **state.tags}, list(found.trials)
     state.next_directive = max(state.next_directive, found.next_directive)
     state.incident_count, state.segment = max(state.incident_count, found.incident_count), found.segment
-    whose = f" of run {found.run}" if state.run and found.run not in ("", state.run) else ""
+    whose = f" of run {found.run[:_SAID]}" if state.run and found.run not in ("", state.run) else ""
     state.run = state.run or found.run
     state.settings.paused = state.settings.paused or found.paused
     state.settings.armed = {**found.armed, **state.settings.armed}

@@ -177,7 +177,7 @@ def _misread(state: State, moment: Moment, incident: Incident, action: Action, w
         _not_undone(moment, incident, action, why)
         return
     conclude(moment, action, INEFFECTIVE, why)
-    if restores := moved(action):
+    if restores := left(state, moved(action)):
         action.restores = restores
         send_undo(state, moment, incident, action, OPEN, f"{why}: the knobs go back")
         return

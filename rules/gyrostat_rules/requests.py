@@ -8,6 +8,7 @@ them, and be wrong about the others.
 from collections.abc import Mapping
 from typing import Any
 
+from gyrostat.wire.fields import clean
 from gyrostat_rules.alerts import FIRING
 from gyrostat_rules.causes import REQUEST
 from gyrostat_rules.certify import name_of, newest_first, unfit
@@ -21,6 +22,12 @@ from gyrostat_rules.state import Incident, State
 LAST_STABLE, STABLE = "last-stable", "stable"
 NOT_DONE = "not done: "
 _MOST_TAGS, _LONGEST_TAG = 100, 64
+_NAMED = 80  # characters of a name: it stands in the incident, in the ledger and on pages
+
+
+def speaker(arguments: Mapping[str, Any]) -> str:
+    """Who says it, in one short line."""
+    return " ".join(clean(str(arguments.get("by", ""))[: 2 * _NAMED]).split())[:_NAMED] or "somebody"
 
 
 def target(state: State, wanted: str) -> tuple[CheckpointSeen | None, list[str]]:
@@ -58,7 +65,7 @@ def why_not(state: State, seen: CheckpointSeen, *, certified_only: bool = False)
 
 def go_back(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     """Open the request's incident; its first action is planned in this very moment. Says why not where it cannot be."""
-    wanted, by = str(arguments.get("to", "")), str(arguments.get("by", "somebody"))
+    wanted, by = str(arguments.get("to", ""))[:_NAMED], speaker(arguments)
     seen, said = target(state, wanted)
     if seen is None:
         return f"{NOT_DONE}{'; '.join(said[:4])}"
@@ -77,7 +84,7 @@ def go_back(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
 
 def tag(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     """Give the newest verified checkpoint of a step a tag, or take it away; what has one is kept from rotation."""
-    word, step, by = (str(arguments.get(key, "")) for key in ("tag", "step", "by"))
+    word, step, by = str(arguments.get("tag", "")), str(arguments.get("step", ""))[:_NAMED], speaker(arguments)
     if not word.isprintable() or not 0 < len(word) <= _LONGEST_TAG or word.isdecimal() or word == LAST_STABLE:
         return f"{NOT_DONE}{word[:80]!r} is no tag: write letters, not a number, at most {_LONGEST_TAG}"
     if arguments.get("off"):
@@ -91,7 +98,7 @@ def tag(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
     tags = state.tags.setdefault(name_of(seen.path), [])
     if word not in tags:
         tags.append(word)
-    return f"{by or 'somebody'} tagged step {step} {word}: it is kept from rotation"
+    return f"{by} tagged step {step} {word}: it is kept from rotation"
 
 
 def _untag(state: State, names: list[str], word: str, by: str) -> str:
@@ -99,7 +106,7 @@ def _untag(state: State, names: list[str], word: str, by: str) -> str:
         state.tags[name].remove(word)
         if not state.tags[name]:
             del state.tags[name]
-    return f"{by or 'somebody'} took the tag {word} away"
+    return f"{by} took the tag {word} away"
 
 
 def _is_meant(state: State, wanted: str, seen: CheckpointSeen, late: set[str]) -> bool:
