@@ -3,9 +3,11 @@
 Certified is: complete, digest matches and every number finite (*verified*); older than the onset; not of a
 stretch that the run has left; no open incident at its step; and either the trainer's guard vouches for the
 steps up to it, or K clean steps follow it before the onset. One that already led back here is not tried again.
+Where none is so, an open incident of a milder cause is overlooked: uneven experts are better than none.
 """
 
 from gyrostat_rules import series
+from gyrostat_rules.causes import REQUEST, graver
 from gyrostat_rules.inputs import CheckpointSeen, Fit
 from gyrostat_rules.jump import abandoned
 from gyrostat_rules.state import Incident, State
@@ -15,16 +17,19 @@ CLEAN_STEPS = 10
 
 def choose(state: State, incident: Incident) -> tuple[CheckpointSeen | None, list[str]]:
     """The newest certified checkpoint, and a sentence for each that was looked at before it."""
-    said: list[str] = []
+    known = [s for s in newest_first(state) if not incident.wanted or name_of(s.path) == name_of(incident.wanted)]
+    refused = {seen.path: unfit(state, incident, seen) for seen in known}
+    target = next((seen for seen in known if not refused[seen.path]), None)
+    though = ""
+    if target is None:  # where a milder cause was at work all along, its checkpoints are better than a run that ends
+        target = next((seen for seen in known if not unfit(state, incident, seen, milder_too=True)), None)
+        though = f", though {refused[target.path]}" if target else ""
+    newer = known[: known.index(target)] if target else known
+    said = [f"step {seen.step} not: {refused[seen.path]}" for seen in newer]
+    if target is None:
+        return None, said or ["no checkpoint has been seen"]
     when = "as it was asked for" if incident.wanted else f"before the onset at step {incident.onset}"
-    for seen in newest_first(state):
-        if incident.wanted and name_of(seen.path) != name_of(incident.wanted):
-            continue
-        if reason := unfit(state, incident, seen):
-            said.append(f"step {seen.step} not: {reason}")
-        else:
-            return seen, [f"step {seen.step} chosen: {seen.fit}, {when}", *said]
-    return None, said or ["no checkpoint has been seen"]
+    return target, [f"step {target.step} chosen: {target.fit}, {when}{though}", *said]
 
 
 def newest_first(state: State) -> list[CheckpointSeen]:
@@ -32,8 +37,10 @@ def newest_first(state: State) -> list[CheckpointSeen]:
     return sorted(state.checkpoints.values(), key=lambda c: (c.segment, c.step, c.saved_at), reverse=True)
 
 
-def unfit(state: State, incident: Incident, seen: CheckpointSeen) -> str:
-    """Why this checkpoint must not be rolled back to for this incident, or ''."""
+def unfit(state: State, incident: Incident, seen: CheckpointSeen, *, milder_too: bool = False) -> str:
+    """Why this checkpoint must not be rolled back to for this incident, or ''; a milder one that was open is no reason
+    where ``milder_too``.
+    """
     if seen.fit != Fit.VERIFIED:
         return seen.why or seen.fit
     if seen.step >= incident.onset:
@@ -43,6 +50,8 @@ def unfit(state: State, incident: Incident, seen: CheckpointSeen) -> str:
     if name_of(seen.path) in map(name_of, incident.tried_targets):
         return "already led back to this incident"
     for other in state.incidents:
+        if milder_too and incident.kind != REQUEST and graver(incident.kind, other.kind):
+            continue
         until = max(other.resolved_step, other.last_bad_step)  # one that was stopped lasted as long as it was bad
         if other is not incident and other.onset <= seen.step and (other.open or seen.step <= until):
             return f"incident {other.id} was open at its step"

@@ -119,7 +119,7 @@ def _outdated(state: State, incident: Incident, action: Action, book: Playbook) 
         return "the playbook has changed"
     if path := action.arguments.get("checkpoint"):
         seen = state.checkpoints.get(path)
-        if seen is None or (reason := unfit(state, incident, seen)):
+        if seen is None or (reason := unfit(state, incident, seen, milder_too=True)):
             return f"step {action.arguments['step']}: {reason if seen else 'the checkpoint is gone'}"
     for change in action.knobs if action.remedy != "put_back" else ():
         if (knob := reads(state, change.name)) is not None and knob.value != change.expect:

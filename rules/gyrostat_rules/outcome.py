@@ -29,6 +29,8 @@ def answered(state: State, moment: Moment, answer: Answer) -> None:
         )
         return
     incident, action = found
+    if answer.role == "supervisor" and answer.ack.detail.get("flags") and answer.ack.action in ("", action.id):
+        answer, key = _in_its_name(state, action, answer), "trainer/0"
     if key in action.answers or not _counts(action, answer):
         return
     if answer.ack.action not in ("", action.id):  # a number that another life of this run has used
@@ -150,6 +152,15 @@ def _counts(action: Action, answer: Answer) -> bool:
     if action.remedy != "restart":
         return answer.role == action.role
     return answer.role == "trainer" or answer.ack.result != Ack.APPLIED
+
+
+def _in_its_name(state: State, action: Action, answer: Answer) -> Answer:
+    """A trainer known by its logs alone says nothing: its supervisor says where it was told to begin, by its flags."""
+    trainer = state.trainer()
+    if trainer is not None:
+        trainer.ended, trainer.asked = "", False
+    step = action.arguments.get("step", answer.ack.step)
+    return answer._replace(role="trainer", rank=0, ack=answer.ack._replace(step=step))
 
 
 def _settle(state: State, moment: Moment, incident: Incident, action: Action, ack: Ack) -> None:

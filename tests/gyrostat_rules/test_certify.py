@@ -89,6 +89,29 @@ def test_another_incident_at_its_step_spoils_it(state: str, resolved: int, bad: 
     assert ("incident i0009 was open at its step" in refusal(story, 15)) is refused
 
 
+@pytest.mark.parametrize(("kind", "target"), [("experts", 15), ("nonfinite", None)])
+def test_a_milder_cause_that_was_at_work_all_along_keeps_no_graver_one_from_going_back(
+    kind: str, target: int | None
+) -> None:
+    """Experts that were uneven from the first step on are no reason to let the run die of a NaN; and it is said."""
+    story = troubled()
+    other = Incident("i0009", kind, "probation", 1, 12, 0.0, [], 20)
+    story.engine.state.incidents.insert(0, other)
+    chosen, said = choose(story.engine.state, story.incident)
+    assert (chosen.step if chosen else None) == target
+    assert ("chosen: verified, before the onset" in said[0]) is (target is not None)
+    assert "incident i0009 was open at its step" in said[0]
+
+
+def test_one_without_any_incident_is_preferred() -> None:
+    """What is overlooked is the last resort: an older checkpoint from before the milder trouble is taken first."""
+    story = troubled()
+    story.engine.state.incidents.insert(0, Incident("i0009", "experts", "probation", 12, 13, 0.0, [], 20))
+    chosen, said = choose(story.engine.state, story.incident)
+    assert chosen is not None and chosen.step == 10
+    assert said[1].startswith("step 15 not")
+
+
 def test_without_a_guard_clean_steps_must_follow_it() -> None:
     """Where the trainer does not say whether a step was applied, ten clean steps stand in for it."""
     story = Story(act=False).begin().checkpoint(10).checkpoint(15)

@@ -63,3 +63,19 @@ def test_a_rollback_that_does_not_say_where_it_landed_landed_where_it_was_sent()
     for step in range(16, 32):
         story.step(step)
     assert story.incident.state == "resolved"
+
+
+def test_a_trainer_known_by_its_log_alone_is_restarted_by_flags() -> None:
+    """Its supervisor answers for it, and says which flags it gave: from there on it must prove itself, and does."""
+    story = Story().begin(procedures=()).supervisor().checkpoint(10).checkpoint(15).steps(1, 20)
+    story.died()
+    story.applied(21)
+    assert story.sent()[-1] == "restart"
+    action = story.action
+    flags = {"flags": "--resume_from_checkpoint /ck/step-15-s0"}
+    story.batch(Answer("supervisor", 0, "super-a", Ack(action.number, action.id, Ack.APPLIED, 0, detail=flags)))
+    assert (action.applied_step, story.incident.state) == (15, "probation")
+    story.segment += 1
+    for step in range(16, 40):
+        story.step(step)
+    assert story.incident.state == "resolved"
