@@ -184,12 +184,27 @@ def test_the_copy_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert data.startswith(line) and data.endswith(line * 60)
 
 
-@pytest.mark.parametrize("trouble", ["no folder", "a device that is full", "a trainer with the SDK"])
-def test_what_keeps_the_copy_from_being_written_touches_nothing_else(tmp_path: Path, trouble: str) -> None:
-    """The output goes on, no error is raised; and what the SDK tells is not told a second time."""
+def test_our_own_lines_are_no_trainers_words(tmp_path: Path) -> None:
+    """In a file for both streams, as Slurm's, stands what the agent says: it is not told its own news again."""
     log = tmp_path / "log"
-    if trouble == "a device that is full":
-        log.symlink_to("/dev/full")
+    log.touch()
+    copy = Copy(str(log), str(tmp_path))
+    copy.take(b"gyrostat: step 3  incident i0001: loss is nan\nstep 4 loss 1.0\ngyros")
+    copy.take(b"tat: step 4  x: loss nan\nsaid by gyrostat: loss\ngyrostat: y\n")
+    assert log.read_bytes() == b"step 4 loss 1.0\nsaid by gyrostat: loss\n"
+
+
+@pytest.mark.parametrize("trouble", ["no folder", "a link", "a trainer with the SDK"])
+def test_what_keeps_the_copy_from_being_written_touches_nothing_else(
+    tmp_path: Path, trouble: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No error is raised and it is said once; what the SDK tells is not told a second time, which is no fault."""
+    log = tmp_path / "folder" / "log"
+    if trouble != "no folder":
+        log.parent.mkdir()
+    if trouble == "a link":
+        log.symlink_to(tmp_path / "precious")
+        (tmp_path / "precious").touch()
     elif trouble == "a trainer with the SDK":
         log.touch()
         (tmp_path / "trainer-00000-0123456789.000").touch()
@@ -197,4 +212,19 @@ def test_what_keeps_the_copy_from_being_written_touches_nothing_else(tmp_path: P
     for number in range(10):
         copy.take(b"step %d\n" % number)
     copy.end()
-    assert not log.exists() or not log.is_file() or log.read_bytes() == b""
+    assert not log.exists() or log.read_bytes() == b""
+    assert capfd.readouterr().err.count("not all that is printed can be read") == (trouble != "a trainer with the SDK")
+
+
+def test_a_slow_disk_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The output must not wait for the copy: after three slow writes there is none for a while, and that is said."""
+    monkeypatch.setattr(tee, "_SLOW", -1.0)
+    log = tmp_path / "log"
+    log.touch()
+    copy = Copy(str(log), str(tmp_path))
+    for number in range(10):
+        copy.take(b"%d\n" % number)
+    assert log.read_bytes() == b"0\n1\n2\n"
+    assert capfd.readouterr().err.count("is slow, and is left alone for 60 s") == 1

@@ -11,6 +11,7 @@ Does not promise: what a tee that was killed held in its hands, at most ``_CHUNK
 import contextlib
 import errno
 import os
+import re
 import select
 import signal
 import sys
@@ -21,9 +22,11 @@ READER_GONE = 32  # exit status: whoever read the output has gone
 _CHUNK = 1 << 16
 _LINE = 1 << 16  # bytes of a line that has not ended, which then goes to the copy as it is
 _HEAD, _KEPT = 1 << 20, 16 << 20  # bytes of the copy that stay: the first show what writes it, the last are unread
-_SLOW, _SLOW_WRITES = 0.05, 3  # seconds of one write, and how many such end the copy
+_SLOW, _SLOW_WRITES = 0.05, 3  # seconds of one write, and how many such in a row
+_AWAY = 60.0  # seconds for which the copy is left alone then: the output must not wait for a disk
 PAUSE = 0.2  # seconds between looks at a file
 _BAR = 0.05  # seconds after which a progress bar is taken to stand
+_OURS = re.compile(rb"(?:^|(?<=[\r\n]))gyrostat: [^\r\n]*[\r\n]+")
 _KEEP_SIZE, _PUNCH = 1, 2  # linux/falloc.h
 
 
@@ -39,8 +42,9 @@ class Copy:
         self._held, self._bar = b"", False
         self._slow = 0
         self._punched = _HEAD
-        self._looked = 0.0
+        self._looked = self._away = 0.0
         self._off = False
+        self._said: set[str] = set()
 
     @property
     def waits(self) -> bool:
@@ -58,7 +62,7 @@ class Copy:
         self._held = data[end:]
         if end:
             self._bar = data[end - 1 : end] == b"\r"
-            self._write(data[:end])
+            self._write(_without_ours(data[:end]))
 
     def end(self) -> None:
         """What is held goes out as a line: a bar that stands, or a stream that has ended."""
@@ -75,16 +79,27 @@ class Copy:
 
     def _write(self, data: bytes) -> None:
         began = time.monotonic()
+        if began < self._away or not data:
+            return
         try:
             if self._fd < 0:
                 flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
                 self._fd = os.open(self._path, flags)
             os.write(self._fd, data)
             self._bound(os.fstat(self._fd).st_size)
-        except OSError:
-            pass  # the disk is full, or the run directory has gone: the output goes on
-        self._slow += time.monotonic() - began > _SLOW
-        self._off = self._slow >= _SLOW_WRITES
+        except OSError as error:
+            self._say(f"not all that is printed can be read: {self._path}: {error.strerror}")
+        self._slow = self._slow + 1 if time.monotonic() - began > _SLOW else 0
+        if self._slow >= _SLOW_WRITES:
+            self._slow, self._away = 0, time.monotonic() + _AWAY
+            self._say(f"not all that is printed can be read: {self._path} is slow, and is left alone for {_AWAY:g} s")
+
+    def _say(self, text: str) -> None:
+        """Once, on stderr: an agent that is told nothing must not read as one that sees nothing wrong."""
+        if text not in self._said:
+            self._said.add(text)
+            with contextlib.suppress(OSError):
+                os.write(2, f"gyrostat: {text}\n".encode(errors="backslashreplace"))
 
     def _bound(self, size: int) -> None:
         """Give the disk back what has long been read. Offsets stay: the agent goes on where it was."""
@@ -93,7 +108,8 @@ class Copy:
         if _punch(self._fd, self._punched, size - _KEPT - self._punched):
             self._punched = size - _KEPT
         else:
-            self._off = True  # this file system keeps it all
+            self._off = True
+            self._say(f"what is printed is read no more: {self._path} cannot be bounded on this file system")
 
 
 def copy(source: int, target: int, kept: Copy) -> int:
@@ -135,6 +151,11 @@ def sdk_speaks(records: str) -> bool:
     with contextlib.suppress(OSError):
         return any(name.startswith("trainer-") for name in os.listdir(records))
     return False
+
+
+def _without_ours(data: bytes) -> bytes:
+    """Lines without those of the supervisor and the agent, who write to the same file: they are no trainer's."""
+    return _OURS.sub(b"", data) if b"gyrostat: " in data else data
 
 
 def _write_all(fd: int, data: bytes) -> None:

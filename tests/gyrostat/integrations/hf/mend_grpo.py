@@ -1,0 +1,143 @@
+"""A user's GRPO run of a tiny Qwen3-MoE that something happens to: ``python mend_grpo.py FAULT FOLDER GATE``.
+
+Gyrostat is there by its three lines alone. A fault that needs a certified checkpoint waits for the file GATE before
+it strikes. Called by test_mended.py under ``gyrostat run``; prints what came of it behind ``RESULT``.
+"""
+
+import json
+import math
+import os
+import signal
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import torch
+import trl_tiny as tiny
+from transformers import TrainerCallback
+
+from gyrostat.integrations.transformers import GyrostatCallback
+
+FAULT, FOLDER, GATE = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+STRUCK = FOLDER / "struck"
+PUSH = 3.0  # added to the scores of two experts
+SETTINGS: dict[str, dict[str, Any]] = {
+    "nan_weights": {"steps": 24, "save_steps": 5},
+    "nan_reward": {"steps": 40, "save_steps": 5},
+    "inf_reward": {"steps": 40, "save_steps": 5},
+    "entropy": {
+        "kind": "llama",
+        "steps": 110,
+        "learning_rate": 2e-2,
+        "save_steps": 200,
+        "max_completion_length": 8,
+        "lr_scheduler_type": "constant",
+    },
+    "router": {"steps": 76, "save_steps": 200, "learning_rate": 4e-3, "lr_scheduler_type": "constant"},
+    "killed": {"steps": 20, "save_steps": 5},
+}
+
+
+class Fault(TrainerCallback):  # type: ignore[misc]
+    """Strikes once in the life of the run."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        if STRUCK.exists() or FAULT in ("entropy",):
+            return
+        if state.global_step == 7 and FAULT != "router":
+            _wait()
+        if state.global_step == 8 and FAULT == "nan_weights":
+            STRUCK.touch()
+            with torch.no_grad():
+                next(model.parameters()).fill_(math.nan)
+        if state.global_step == 20 and FAULT == "router":
+            STRUCK.touch()
+            _skew(model)
+        if state.global_step == 8 and FAULT == "killed":
+            STRUCK.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Seen(TrainerCallback):  # type: ignore[misc]
+    """What the run measured, by step."""
+
+    def __init__(self) -> None:
+        self.entropy: list[float] = []
+        self.steps: list[int] = []
+        self.rewards: list[float] = []
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        if "entropy" in (logs or {}):
+            self.entropy.append(logs["entropy"])
+            self.steps.append(state.global_step)
+            self.rewards.append(logs["reward"])
+
+
+def _wait() -> None:
+    end = time.monotonic() + 60
+    while not GATE.exists():
+        assert time.monotonic() < end, "no checkpoint was certified in time"
+        time.sleep(0.02)
+
+
+def _skew(model: Any) -> None:
+    """Two experts of each layer get nearly all tokens: their scores are raised by what all tokens have in common."""
+    seen: dict[Any, Any] = {}
+    gates = [layer.mlp.gate for layer in model.model.layers]
+    hooks = [g.register_forward_pre_hook(lambda m, args: seen.setdefault(m, args[0].reshape(-1, 32))) for g in gates]
+    with torch.no_grad():
+        model(torch.randint(4, 99, (16, 16), generator=torch.Generator().manual_seed(0)))
+        for gate, hook in zip(gates, hooks, strict=True):
+            hook.remove()
+            mean = seen[gate].mean(0)
+            gate.weight[:2] += PUSH * mean / mean.square().sum()
+
+
+def _luck(completions: list[str], **_: Any) -> list[float]:
+    """A reward that nothing can be learnt from: the policy stays as it is, and its tokens stay many."""
+    return [zlib.crc32(c.encode()) % 1000 / 1000 for c in completions]
+
+
+def _odd(value: float) -> Any:
+    calls = 0
+
+    def reward(completions: list[str], **_: Any) -> list[float]:
+        nonlocal calls
+        calls += 1
+        lost = 9 <= calls <= 12
+        return [value if lost else r for r in tiny.digits(completions)]
+
+    return reward
+
+
+def _one_letter(completions: list[str], **_: Any) -> list[float]:
+    return [min(1.0, c.count("a") / max(1, len(c)) / 0.8) for c in completions]
+
+
+def _rewards() -> Any:
+    odd = {"nan_reward": math.nan, "inf_reward": math.inf}
+    if FAULT in odd:
+        return [_odd(odd[FAULT])]
+    return {"entropy": [_one_letter], "router": [_luck]}.get(FAULT)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    trainer = tiny.grpo(FOLDER / "out", rewards=_rewards(), save_strategy="steps", **SETTINGS[FAULT])
+    seen = Seen()
+    trainer.add_callback(Fault())
+    trainer.add_callback(seen)
+    trainer.add_callback(GyrostatCallback(trainer))
+    began = time.monotonic()
+    trainer.train()
+    result = {
+        "step": trainer.state.global_step,
+        "finite": all(p.isfinite().all().item() for p in trainer.model.parameters()),
+        "entropy": seen.entropy,
+        "steps": seen.steps,
+        "rewards": seen.rewards,
+        "seconds": time.monotonic() - began,
+    }
+    print("RESULT", json.dumps(result))
