@@ -10,11 +10,12 @@ export MKL_NUM_THREADS ?= 1
 export PYTHONDONTWRITEBYTECODE ?= 1
 JOBS ?= 2
 PEER_VENV ?= .venv-peers
+TRL_VENV ?= .venv-trl
 SIDE_BY_SIDE ?=
 # A file's tests stay together, for what they share; in their own order, for the longest file is among the first.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv demo test test-full bytecode check bench bench-detection recipe faults scenarios chaos clean
+.PHONY: help venv demo test test-full test-trl bytecode check bench bench-detection recipe faults scenarios chaos clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -41,6 +42,15 @@ test: venv bytecode  ## the tests, JOBS (2) at once
 
 test-full: venv bytecode  ## the long campaigns too
 	$(PYTEST) -m "full or not full"
+
+test-trl: venv $(TRL_VENV)/.installed  ## real TRL runs, watched and mended, in a venv of their own: 700 MB more
+	GYROSTAT_TRL_PYTHON=$(CURDIR)/$(TRL_VENV)/bin/python $(PYTEST) -m trl tests/gyrostat/integrations/hf
+
+$(TRL_VENV)/.installed: pyproject.toml constraints.txt
+	@test -x $(TRL_VENV)/bin/python || $(PYTHON) -m venv $(TRL_VENV)
+	$(TRL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt \
+	  torch trl transformers datasets accelerate
+	@touch $@
 
 bytecode: venv  # hundreds of processes are started by the tests: each would compile the packages anew, for 0.3 s
 	@$(BIN)/python -m compileall -q trainer rules agent exporters
@@ -81,5 +91,5 @@ chaos: venv  ## faults, kills, full disks and clock jumps drawn at random into r
 	$(BIN)/python benchmarks/chaos_runs.py --json benchmarks/results/chaos.json
 
 clean:  ## the venv and what was built
-	rm -rf $(VENV) $(PEER_VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEER_VENV) $(TRL_VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find trainer rules agent exporters -name __pycache__ -prune -exec rm -rf {} +
