@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from run_story import CORE, Story, healthy_run
+from run_story import CORE, KNOBS, NAN, Story, healthy_run
 
 from gyrostat.wire import Ack
 from gyrostat_rules import snapshot
 from gyrostat_rules.engine import Engine
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.inputs import Answer
+from gyrostat_rules.inputs import Answer, Pack
 from gyrostat_rules.keeping import HOPEFUL, keep
 from gyrostat_rules.ledger import facts
 from gyrostat_rules.state import Incident
@@ -244,3 +244,90 @@ def test_an_upgrade_in_mid_run_does_not_lose_its_memory() -> None:
     assert (story.incident.state, story.engine.state.trials[0].incident) == ("resolved", "i0001")
     with pytest.raises(ValueError, match="no State"):
         Engine.restore(json.dumps(before[:25]).encode())
+
+
+def test_what_reads_back_as_a_hand_has_put_it_is_left_there() -> None:
+    """Turned by a person after the agent, and read back so: it is not taken for the trainer's slip and turned back."""
+    halved = "{remedy: turn, horizon: 5, knobs: [{name: lr_scale, times: 0.5}, {name: max_grad_norm, to: 1}]}"
+    story = healthy_run(pack=ASKING.replace("{remedy: rollback, horizon: 5, irreversible: true}", halved))
+    story.skipped(21)
+    story.skipped(22)
+    assert story.sent() == ["turn"]
+    for scale in (0.5, 0.3):
+        story.batch(story.hello(last=1, knobs=(KNOBS[0]._replace(value=scale), KNOBS[1]._replace(value=1.0))))
+    assert story.incident.hands["lr_scale"].value == 0.3
+    story.ack(step=23, values={"lr_scale": 0.3, "max_grad_norm": 1.0})
+    assert story.sent()[-1] == "undo"
+    assert [c.name for c in story.action.knobs] == ["max_grad_norm"]
+
+
+def test_what_waits_keeps_what_it_would_go_back_to() -> None:
+    """Two newer checkpoints have led back to the trouble: the third, which the held plan names, is not let go."""
+    story = Story(approvals=True).begin()
+    for step in (10, 13, 15, 17):
+        story.checkpoint(step)
+    story.steps(1, 20)
+    story.command("silence", all="1", seconds="1000000", reason="a week of work")
+    story.applied(21)
+    story.incident.tried_targets = ["/ck/step-17-s0", "/ck/step-15-s0"]
+    story.applied(22)
+    assert story.action.arguments["step"] == 13
+    assert "step-13-s0" in keep(story.engine.state, 2).names
+
+
+def test_a_name_as_long_as_a_book_is_not_kept() -> None:
+    """Who said it stands in the incident, in every ledger and page: in one short line."""
+    story = healthy_run(approvals=True)
+    story.applied(21)
+    story.command("deny", action=story.action.id, by="\x1b[31m" + "x" * 60_000)
+    assert story.incident.state == "stopped" and len(story.incident.why) < 500
+    story.command("rollback", to="15", by="\x1b[31m" + "y" * 60_000)
+    assert len(story.incident.why) < 500 and "\x1b" not in story.incident.why + story.incidents[0].why
+
+
+def test_a_hold_whose_plan_is_outdated_early_is_planned_anew() -> None:
+    """While checkpoints are still being looked at nothing fits; afterwards it must not be held for ever by nothing."""
+    story = healthy_run(approvals=True)
+    story.applied(21)
+    story.engine.state.look_until = story.at + 5.0
+    for step in (10, 15):
+        story.checkpoint(step, fit="unfit", why="gone")
+    story.checkpoint(14)
+    assert (story.action.arguments["step"], story.action.verdict) == (14, "hold")
+    story.tick(3700.0)
+    assert story.incidents[0].state == "stopped"
+
+
+def test_a_death_while_checkpoints_are_looked_at_is_not_passed_on() -> None:
+    """What was held fits no more, and a restart may yet be planned: the supervisor is not told that none follows."""
+    story = healthy_run(approvals=True).supervisor()
+    story.applied(21)
+    story.engine.state.look_until = story.at + 5.0
+    story.checkpoint(10, fit="unfit", why="gone").checkpoint(15, fit="unfit", why="gone")
+    story.died(-9)
+    assert story.told(EntryKind.RUN, "released") == []
+    story.checkpoint(14)
+    story.tick(10.0)
+    assert (story.action.remedy, story.action.verdict) == ("restart", "hold")
+
+
+def test_a_pack_that_changes_while_a_step_waits_for_its_ranks_leaves_no_ghost() -> None:
+    """A rule of the old pack alerts no more: nobody would clear it, and the next pack would end the agent."""
+    story = Story(world=2, pack=ASKING).begin()
+    story.steps(1, 20)
+    story.step(21, ranks=[0], loss=NAN)
+    other = ASKING.replace("alert: P", "alert: Q")
+    for pack in (other, ASKING, other):
+        story.feed(Pack(story.at, "another", pack))
+        assert {a.rule for a in story.alerts.values()} <= {"P" if pack is ASKING else "Q"}
+
+
+def test_an_alert_of_a_pack_that_this_version_cannot_read_ends_no_agent() -> None:
+    """After an upgrade: the old pack does not parse any more, and one of its rules, which is gone, was firing."""
+    story = healthy_run(pack=ASKING)
+    story.applied(21)
+    story.engine.state.pack_text = "what: no pack of today's\n"
+    story.feed(Pack(story.at, "another", ASKING.replace("alert: P", "alert: Q")))
+    assert "P/0" not in story.alerts
+    (told,) = story.told(EntryKind.ALERT, "resolved")
+    assert told.subject.startswith("P{")
