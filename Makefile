@@ -15,7 +15,7 @@ SIDE_BY_SIDE ?=
 # A file's tests stay together, for what they share; in their own order, for the longest file is among the first.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv demo test test-full test-trl bytecode check bench bench-detection recipe faults scenarios chaos clean
+.PHONY: help venv demo test test-full test-trl bytecode check bench bench-detection recipe faults scenarios chaos boards clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -86,6 +86,9 @@ faults: venv  ## the reference trainer's faults, 10 seeds each: do they appear a
 
 scenarios: venv  ## 20 seeds of every scenario, mended with nobody's help: hours; goes on where it was
 	$(BIN)/python benchmarks/scenarios.py --json benchmarks/results/scenarios.json
+
+boards: venv  ## the Grafana boards, made anew
+	$(BIN)/python -B dashboards/grafana/generate.py
 
 chaos: venv  ## faults, kills, full disks and clock jumps drawn at random into real runs: hours; goes on where it was
 	$(BIN)/python benchmarks/chaos_runs.py --json benchmarks/results/chaos.json

@@ -47,8 +47,8 @@ def whole(value: torch.Tensor) -> float:
     return float(value.full_tensor() if hasattr(value, "full_tensor") else value)
 
 
-def train(model: torch.nn.Module, steps: int, rank: int, world: int) -> gyrostat.StepGuard:
-    """Train, and tell and obey; the guard, which knows how many steps were passed over."""
+def train(model: torch.nn.Module, steps: int, rank: int, world: int) -> tuple[gyrostat.StepGuard, gyrostat.Control]:
+    """Train, and tell and obey; the guard, which knows how many steps were passed over, and the control."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     telemetry, ranks = gyrostat.Telemetry(), TorchCollective()  # rank and world are torchrun's
     scale = gyrostat.Knob(
@@ -69,9 +69,9 @@ def train(model: torch.nn.Module, steps: int, rank: int, world: int) -> gyrostat
         if guard.allows(step, **values):
             optimizer.step()
         telemetry.record(step, **values, lr_scale=turned["lr_scale"], **guard.values())
-    distributed.barrier()  # the last vote is on its way: taken down before it arrives, DDP may wait for ever
+    distributed.barrier()  # the last vote is on its way: let it arrive
     telemetry.close()
-    return guard
+    return guard, control
 
 
 def main() -> None:
@@ -84,10 +84,14 @@ def main() -> None:
     rank, world = distributed.get_rank(), distributed.get_world_size()
     torch.manual_seed(0)
     model = wrapped(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)), given.fsdp)
-    guard = train(model, given.steps, rank, world)
+    guard, control = train(model, given.steps, rank, world)
     finite = all(whole(p.isfinite().all()) for p in model.parameters())
     print(f"TRAINED rank={rank} finite={finite} skipped={guard.skipped}", flush=True)
     distributed.destroy_process_group()
+    # DDP ends gloo's threads when it is deleted, and never comes back where one of them still has to let go of the last
+    # vote and control, which holds it too, is gone already
+    del model
+    del control
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from gyrostat_rules.state import Incident, Process, State
 from gyrostat_rules.theirs import Silence
 from gyrostat_rules.wants import Off, heard, is_early, off
 
-_SERIES, _RANKS, _ROLES = 64, 64, 16  # most series a rank, ranks a role and roles that are shown; cuts are counted
+_SERIES, _RANKS, _ROLES = 96, 64, 16  # most series a rank, ranks a role and roles that are shown; cuts are counted
 _ROW = re.compile(r"expert_(rho_eff|dead_share|share)/\d")  # shown as experts, of trainer rank 0
 OUTCOMES = ("done", "failed", "timed out", "ineffective", "unknown")
 

@@ -28,10 +28,10 @@ def page_of(view: View) -> list[str]:
 
 
 def seen(counts: ExpertLoad) -> View:
-    """A run with 40 series of its own, beside those that the engine makes for each row."""
+    """A run with 96 series of its own, as many as are shown, beside those that the engine makes for each row."""
     state, tally = full_state(), Tally()
     rows = [f"expert_{name}/{layer}/0" for name in ("rho_eff", "dead_share") for layer in range(61)]
-    state.windows["trainer/0"] = {name: Window([5], [1.0]) for name in [*rows, *(f"s{i}" for i in range(40))]}
+    state.windows["trainer/0"] = {name: Window([5], [1.0]) for name in [*rows, *(f"s{i}" for i in range(96))]}
     tally.count([record(5, loss=0.5)._replace(load=counts)], [])
     return view(state, tally, {}, ())
 
@@ -42,7 +42,8 @@ def test_61_layers_of_256_experts_stay_below_300_series() -> None:
     assert len(lines) < 300
     assert sum(line.startswith("gyrostat_expert_rho_eff{") for line in lines) == 61
     assert sum(line.startswith("gyrostat_expert_dead_share{") for line in lines) == 61
-    assert sum(line.startswith('gyrostat_value{rank="0",role="trainer",series="s') for line in lines) == 40
+    assert sum(line.startswith('gyrostat_value{rank="0",role="trainer",series="s') for line in lines) == 96
+    assert not any("expert_rho_eff/" in line for line in lines)
     assert "gyrostat_experts_hidden 15608.0" in lines and "gyrostat_series_cut 0.0" in lines
 
 

@@ -86,13 +86,13 @@ def test_a_view_does_not_change_behind_its_reader() -> None:
 
 
 def test_names_made_anew_each_step_do_not_fill_the_page() -> None:
-    """64 series a rank and 64 ranks are shown; the rest is counted as cut."""
+    """96 series a rank and 64 ranks are shown; the rest is counted as cut."""
     state = full_state()
-    state.windows["trainer/0"] = {f"s{i:03d}": Window([1], [1.0]) for i in range(70)}
+    state.windows["trainer/0"] = {f"s{i:03d}": Window([1], [1.0]) for i in range(102)}
     for rank in range(2, 70):
         state.processes[f"trainer/{rank}"] = Process("trainer", rank)
     shown = view(state, Tally(), {}, ())
-    assert (len(shown.ranks), len(shown.ranks[0].values), shown.cut) == (64, 64, 6 + 6)
+    assert (len(shown.ranks), len(shown.ranks[0].values), shown.cut) == (64, 96, 6 + 6)
 
 
 def test_many_gpus_do_not_push_the_trainer_out_of_view() -> None:
