@@ -5,7 +5,7 @@
     gyrostat run -- torchrun --standalone --nproc-per-node 2 docs/examples/torchrun.py
     gyrostat run -- torchrun --standalone --nproc-per-node 2 docs/examples/torchrun.py --fsdp
 
-Batch 30 of the last rank alone is bad. On GPUs: backend "nccl", TorchCollective(device="cuda").
+Batch 30 of the last rank alone is bad. On GPUs: backend "nccl" for the default group.
 """
 
 import argparse
@@ -50,7 +50,8 @@ def whole(value: torch.Tensor) -> float:
 def train(model: torch.nn.Module, steps: int, rank: int, world: int) -> tuple[gyrostat.StepGuard, gyrostat.Control]:
     """Train, and tell and obey; the guard, which knows how many steps were passed over, and the control."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    telemetry, ranks = gyrostat.Telemetry(), TorchCollective()  # rank and world are torchrun's
+    telemetry = gyrostat.Telemetry()  # rank and world are torchrun's
+    ranks = TorchCollective(distributed.new_group(backend="gloo"))  # a group of its own, beside DDP's
     scale = gyrostat.Knob(
         "lr_scale", lambda: turned["lr_scale"], lambda value: turn(lr_scale=value), 0.01, 1.0, max_factor=2.0
     )
@@ -88,9 +89,7 @@ def main() -> None:
     finite = all(whole(p.isfinite().all()) for p in model.parameters())
     print(f"TRAINED rank={rank} finite={finite} skipped={guard.skipped}", flush=True)
     distributed.destroy_process_group()
-    # DDP ends gloo's threads when it is deleted, and never comes back where one of them still has to let go of the last
-    # vote and control, which holds it too, is gone already
-    del model
+    del model  # before control: what of the last vote gloo's threads still hold must not be theirs alone
     del control
 
 

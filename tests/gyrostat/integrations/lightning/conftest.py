@@ -18,12 +18,6 @@ PATHS = [Path(gyrostat.__file__).parents[1], HERE, HERE.parents[1]]
 WORLD = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS)), "OMP_NUM_THREADS": "1"}
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """The mark of tests that train with Lightning."""
-    text = "lightning: trains with Lightning; skipped where it is not installed, here or in GYROSTAT_LIGHTNING_PYTHON"
-    config.addinivalue_line("markers", text)
-
-
 @functools.cache
 def _lacking() -> str:
     look = "import importlib.util as u; print(*[m for m in ('lightning', 'torch') if u.find_spec(m) is None])"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gyrostat.control import Control
 from gyrostat.integrations.hf.expertload import ExpertLoad
 from gyrostat.integrations.hf.notices import Notices
 from gyrostat.integrations.hf.replacements import Replacements
@@ -50,6 +51,7 @@ class GyrostatCallback:
         self._settings = settings(root, every, keep, guard, patience, pass_over)
         self._restored: dict[str, Any] = {}
         self._fit: _Fit | None = None
+        self._last_control: Control | None = None  # holds the last vote: gloo's threads must not be the last to let go
 
     def __getattr__(self, name: str) -> Any:
         """A point of the loop that nothing is done at; later versions of Lightning may have more of them."""
@@ -122,6 +124,7 @@ class GyrostatCallback:
 
     def on_train_end(self, trainer: Any, module: Any) -> None:
         """Say goodbye. A training that dies does not come here: that is an alarm."""
+        self._do("letting the last vote arrive", lambda fit: fit.steering.end())
         self._do("saying goodbye", lambda fit: fit.telemetry.close())
         self._end()
 
@@ -135,6 +138,7 @@ class GyrostatCallback:
     def _end(self) -> None:
         if self._fit is not None:
             self._fit.replacements.undo()
+            self._last_control = self._fit.steering.control
         self._fit = None
 
     def _do(self, what: str, act: "Callable[[_Fit], Any]") -> None:

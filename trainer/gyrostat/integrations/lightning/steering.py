@@ -5,6 +5,7 @@ the norm, for under that name the rules turn it. Procedures are ``checkpoint`` a
 restart: Lightning loads a checkpoint before the first step only.
 """
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ class Steering:
         self._trainer, self._settings = trainer, settings
         self._telemetry = telemetry
         several = trainer.world_size > 1
-        ranks = TorchCollective(device=trainer.strategy.root_device.type) if several else None
+        self._ranks = ranks = _own_group() if several else None
         self.guard = StepGuard(agree=ranks.agree_max if ranks else None)
         self.guard.restore(restored.get("skips", ()))
         self._lr_scale = float(restored.get("lr_scale", 1.0))
@@ -96,6 +97,11 @@ class Steering:
             if acks or getattr(self._trainer, "received_sigterm", False):
                 return acks
         return []
+
+    def end(self) -> None:
+        """Let the ranks' last vote arrive: a process group that is taken down before it may wait for ever."""
+        if self._ranks is not None:
+            self._ranks.agree_max(0.0)
 
     def save(self) -> str:
         """Write a checkpoint; the folder."""
@@ -167,3 +173,8 @@ class Steering:
 
     def _checkpoint(self, _: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"path": self.save()}
+
+
+def _own_group() -> TorchCollective:
+    """A gloo group beside the trainer's own: no stream is touched, and DDP does not end with our votes in its group."""
+    return TorchCollective(sys.modules["torch"].distributed.new_group(backend="gloo"))
