@@ -148,8 +148,13 @@ def test_the_last_agents_news_are_called_so(cli: Run, bench: Bench) -> None:
             "rules     switched off for want of data: A (wants a or b), B (wants c?)\n",
             [["A", "a or b"], ["B", "c\x1b"]],
         ),
+        (
+            {"off": [[name, "x"] for name in "ABCDE"]},
+            "data: A (wants x), B (wants x), C (wants x), and 2 more; gyrostat status --json names them all\n",
+            [[name, "x"] for name in "ABCDE"],
+        ),
     ],
-    ids=["early", "none", "two"],
+    ids=["early", "none", "two", "five"],
 )
 def test_rules_that_have_nothing_to_look_at_are_named(
     cli: Run, held: Bench, changed: dict[str, Any], words: str, off: object
@@ -172,8 +177,8 @@ def test_a_live_run_is_asked_what_it_tells(cli: Run, bench: Bench, tmp_path: Pat
         before = agent.engine.snapshot()
         statusfile.write(bench.run, view(agent.engine.state, Tally(), {}, ()), "")
         assert agent.engine.snapshot() == before
-        found = [line for line in cli("status", bench.run.path)[1].splitlines() if line.startswith("rules ")]
-        return found[0] if found else ""
+        wanting = json.loads(cli("status", "--json", bench.run.path)[1])["off"]
+        return "too early" if wanting is None else ", ".join(f"{rule} (wants {wants})" for rule, wants in wanting)
 
     for step in range(1, 20):
         bench.tell(step)

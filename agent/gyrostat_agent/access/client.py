@@ -102,5 +102,5 @@ def _refusal(url: str, token_file: str, said: _Said) -> str:
     if said.status == 405:
         return f"{where}: that is the page for reading; give the agent's --control address"
     if said.status == 409:
-        return f"{clean(said.text)}; gyrostat status shows there what there is"
+        return f"{clean(said.text)}; gyrostat status on that machine shows what there is"
     return f"{where}: {clean(said.text)}"

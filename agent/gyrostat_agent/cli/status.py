@@ -26,6 +26,7 @@ from gyrostat_agent.cli.options import as_json, watched_run_dir
 from gyrostat_agent.errors import EXIT_FAULT
 from gyrostat_agent.rundir import existing, held
 
+_NAMED = 3  # rules named with what they want; a wall of them would hide what waits for a person
 _STALE_SECONDS = 30.0  # an agent that is well writes it every second
 _ROWS = {"alerts": 3, "open": 2, "held": 2, "off": 2, "armed": 2}  # lists of so many words each
 
@@ -158,8 +159,10 @@ def _off(said: dict[str, Any]) -> str:
     """Which rules have nothing to look at: else their silence would read as clean."""
     if said["off"] is None:
         return "too early to say which have nothing to look at: 20 steps are waited for" if "run" in said else ""
-    named = ", ".join(f"{rule} (wants {wants})" for rule, wants in said["off"])
-    return f"switched off for want of data: {named}" if named else ""
+    named = ", ".join(f"{rule} (wants {wants})" for rule, wants in said["off"][:_NAMED])
+    more = len(said["off"]) - _NAMED
+    rest = f", and {more} more; gyrostat status --json names them all" if more > 0 else ""
+    return f"switched off for want of data: {named}{rest}" if named else ""
 
 
 def _echo(line: str) -> None:
@@ -171,7 +174,8 @@ def _rank(rank: dict[str, Any]) -> str:
     when = f", ended: {ended}" if ended else f", {max(0.0, time.time() - rank['at']):.0f} s ago"
     shown = read_numbers(rank, "values")
     values = "  ".join(f"{k} {_short(shown[k])}" for k in ("loss", "reward", "entropy", "grad_norm") if k in shown)
-    return f"step {rank['step']}{when}  {values}"
+    step = f"step {rank['step']}" if rank["step"] >= 0 else "no step"  # a supervisor counts none
+    return f"{step}{when}  {values}".rstrip()
 
 
 def _short(value: float) -> str:

@@ -26,11 +26,11 @@ PUSH = 3.0  # added to the scores of two experts
 SETTINGS: dict[str, dict[str, Any]] = {
     "nan_weights": {"steps": 24, "save_steps": 5},
     "nan_reward": {"steps": 40, "save_steps": 5},
-    "inf_reward": {"steps": 40, "save_steps": 5},
+    "poisoned": {"steps": 44, "save_steps": 200, "num_iterations": 3, "max_completion_length": 4},
     "entropy": {
         "kind": "llama",
-        "steps": 110,
-        "learning_rate": 2e-2,
+        "steps": 100,
+        "learning_rate": 1e-2,
         "save_steps": 200,
         "max_completion_length": 8,
         "lr_scheduler_type": "constant",
@@ -44,9 +44,9 @@ class Fault(TrainerCallback):  # type: ignore[misc]
     """Strikes once in the life of the run."""
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        if STRUCK.exists() or FAULT in ("entropy",):
+        if STRUCK.exists():
             return
-        if state.global_step == 7 and FAULT != "router":
+        if state.global_step == 7 and FAULT in ("nan_weights", "nan_reward", "killed"):
             _wait()
         if state.global_step == 8 and FAULT == "nan_weights":
             STRUCK.touch()
@@ -66,13 +66,11 @@ class Seen(TrainerCallback):  # type: ignore[misc]
     def __init__(self) -> None:
         self.entropy: list[float] = []
         self.steps: list[int] = []
-        self.rewards: list[float] = []
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         if "entropy" in (logs or {}):
             self.entropy.append(logs["entropy"])
             self.steps.append(state.global_step)
-            self.rewards.append(logs["reward"])
 
 
 def _wait() -> None:
@@ -100,16 +98,44 @@ def _luck(completions: list[str], **_: Any) -> list[float]:
     return [zlib.crc32(c.encode()) % 1000 / 1000 for c in completions]
 
 
-def _odd(value: float) -> Any:
+class Poisoned:
+    """A prompt whose every loss is NaN, met first in the fourth generation; the reward function sees it come."""
+
+    def __init__(self) -> None:
+        self.prompts: set[str] = set()
+        self.generations = self.losses = 0
+        self.there = False
+
+    def reward(self, prompts: list[str], completions: list[str], **_: Any) -> list[float]:
+        self.generations += 1
+        if self.generations == 4:
+            self.prompts = set(prompts)
+        self.there = bool(self.prompts & set(prompts))
+        return tiny.digits(completions)
+
+    def spoil(self, trainer: Any) -> None:
+        compute = trainer.compute_loss
+
+        def spoilt(*args: Any, **named: Any) -> Any:
+            self.losses += self.there
+            return compute(*args, **named) * (math.nan if self.there else 1.0)
+
+        trainer.compute_loss = spoilt
+        trainer.train_dataset = tiny.sums(10)  # five generations of three steps an epoch: it comes again and again
+
+
+def _lost() -> Any:
     calls = 0
 
     def reward(completions: list[str], **_: Any) -> list[float]:
         nonlocal calls
         calls += 1
-        lost = 9 <= calls <= 12
-        return [value if lost else r for r in tiny.digits(completions)]
+        return [math.nan if 9 <= calls <= 12 else r for r in tiny.digits(completions)]
 
     return reward
+
+
+POISON = Poisoned()
 
 
 def _one_letter(completions: list[str], **_: Any) -> list[float]:
@@ -117,15 +143,15 @@ def _one_letter(completions: list[str], **_: Any) -> list[float]:
 
 
 def _rewards() -> Any:
-    odd = {"nan_reward": math.nan, "inf_reward": math.inf}
-    if FAULT in odd:
-        return [_odd(odd[FAULT])]
-    return {"entropy": [_one_letter], "router": [_luck]}.get(FAULT)
+    by_fault = {"entropy": _one_letter, "router": _luck, "nan_reward": _lost(), "poisoned": POISON.reward}
+    return [by_fault[FAULT]] if FAULT in by_fault else None
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     trainer = tiny.grpo(FOLDER / "out", rewards=_rewards(), save_strategy="steps", **SETTINGS[FAULT])
+    if FAULT == "poisoned":
+        POISON.spoil(trainer)
     seen = Seen()
     trainer.add_callback(Fault())
     trainer.add_callback(seen)
@@ -135,9 +161,9 @@ if __name__ == "__main__":
     result = {
         "step": trainer.state.global_step,
         "finite": all(p.isfinite().all().item() for p in trainer.model.parameters()),
+        "losses": POISON.losses,
         "entropy": seen.entropy,
         "steps": seen.steps,
-        "rewards": seen.rewards,
         "seconds": time.monotonic() - began,
     }
     print("RESULT", json.dumps(result))

@@ -153,7 +153,7 @@ def rewound(trained: Any, folder: Path, at: int) -> Any:
 
 def stopped() -> Any:
     one = Steered("stopped", tiny.grpo(HOME / "stopped", steps=6, save_strategy="steps", save_steps=100))
-    one.at.acts[4] = lambda: one.lay("stop")
+    one.at.acts |= {2: lambda: one.lay("checkpoint"), 4: lambda: one.lay("stop")}
     return {**one.train(), "saved": sorted(p.name for p in (HOME / "stopped").glob("checkpoint-*"))}
 
 

@@ -90,13 +90,22 @@ def test_nan_weights_are_rolled_back_within_the_process(tmp_path: Path) -> None:
     assert found.result["steps"][:12] == [1, 2, 3, 4, 5, 6, 7, 8, 6, 7, 8, 9]
 
 
-@pytest.mark.parametrize("fault", ["nan_reward", "inf_reward"])
-def test_a_reward_that_is_not_finite_is_found_and_gone_back_from(tmp_path: Path, fault: str) -> None:
-    """TRL sums it away and learns from what is left; here the steps that did are undone."""
-    found = _mended(fault, tmp_path)
+def test_a_reward_that_is_nan_is_found_and_gone_back_from(tmp_path: Path) -> None:
+    """TRL sums it away and goes on; here the steps that were taken without a reward are undone."""
+    found = _mended("nan_reward", tmp_path)
     assert (found.result["step"], found.result["finite"]) == (40, True)
     assert found.incidents() == [("nonfinite", "resolved")]
     assert found.done() == [("rollback", "done")]
+
+
+def test_a_prompt_that_poisons_the_loss_is_passed_over(tmp_path: Path) -> None:
+    """Three epochs with a prompt whose loss is NaN: no such step is applied, and the prompt never comes again."""
+    found = _mended("poisoned", tmp_path)
+    assert (found.result["step"], found.result["finite"]) == (44, True)
+    assert found.incidents() == [("nonfinite", "resolved")]
+    assert found.done() == [("skip_data", "done")]
+    assert 2 <= found.result["losses"] <= 3
+    assert found.result["steps"] == list(range(1, 45))
 
 
 def test_an_entropy_that_collapses_is_brought_back(tmp_path: Path) -> None:

@@ -67,8 +67,13 @@ def test_the_data_goes_on_past_what_was_seen(parts: Parts) -> None:
 def test_stop_begins_no_further_step_and_keeps_the_last(parts: Parts) -> None:
     """Ordered before step 4: three steps were taken, checkpoint-3 is there, train() returns."""
     assert parts["stopped"]["steps"] == [1, 2, 3]
-    assert parts["stopped"]["saved"] == ["checkpoint-3"]
+    assert "checkpoint-3" in parts["stopped"]["saved"]
     assert parts["stopped"]["error"] == ""
+
+
+def test_a_checkpoint_that_is_asked_for_is_written_once(parts: Parts) -> None:
+    """Ordered before step 2, where none was due for long: checkpoint-2, and no other but that of the stop."""
+    assert parts["stopped"]["saved"] == ["checkpoint-2", "checkpoint-3"]
 
 
 def test_each_knob_is_turned_where_it_is_used(parts: Parts) -> None:

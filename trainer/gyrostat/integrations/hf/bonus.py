@@ -3,7 +3,8 @@
 ``alpha_max`` is the largest entropy bonus, and 0 where there is none; ``min_entropy_floor`` the entropy under which
 it grows. A trainer that adapts its bonus itself (``use_adaptive_entropy``) is set by its own arguments. One with a
 fixed ``entropy_coef`` shows that as ``alpha_max`` and has no floor. One without either gets the bonus from here once
-``alpha_max`` is set: a step up below the floor, a step down above it.
+``alpha_max`` is set: all of it at once where the entropy is below the floor by then, else a step up below it and a
+step down above it.
 """
 
 import math
@@ -50,8 +51,9 @@ class Bonus:
         elif self._fixed:
             trainer.entropy_coef = value
         else:
-            self._largest = value
-            trainer.entropy_coef = min(float(trainer.entropy_coef), value)
+            begins = not self._largest and self._entropy < self._counted()
+            self._largest = value  # a collapse that has been found falls by a quarter a step: it has no time for a ramp
+            trainer.entropy_coef = value if begins else min(float(trainer.entropy_coef), value)
             trainer._entropy_bonus_enabled = value > 0.0
 
     def floor(self) -> float:
