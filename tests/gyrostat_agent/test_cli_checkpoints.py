@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -60,6 +61,19 @@ def test_the_list_says_which_are_certified_and_why_the_others_are_not(cli: Run, 
     lines = [line.split()[0] for line in out.splitlines()[1:] if line.split()[0].isdecimal()]
     assert lines == ["20", "15", "10", "5"]
     assert out.count("certified") == 3 and "not finite" in out
+
+
+def test_what_rotation_removed_is_counted_not_listed(cli: Run, bench: Bench, agent: Agent) -> None:
+    """Of a long run hundreds are gone: they would hide the few that one can go back to; machines get them all."""
+    shutil.rmtree(os.path.join(bench.root, "step-00000005"))
+    for step in range(23, 30):
+        bench.tell(step)
+        bench.now += 1.5
+        while agent.once():
+            pass
+    _, out, _ = cli("checkpoints", "list", bench.run.path)
+    gone = [each for each in json.loads(cli("checkpoints", "list", "--json", bench.run.path)[1]) if "gone" in each["why_not"]]
+    assert gone and f"{len(gone)} more are gone" in out and not [row for row in out.splitlines() if row.endswith(" gone")]
 
 
 def test_for_machines_it_is_one_document(cli: Run, bench: Bench, agent: Agent) -> None:

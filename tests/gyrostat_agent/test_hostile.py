@@ -151,14 +151,14 @@ def test_a_folder_that_somebody_made_first_is_not_used(tmp_path: Path, monkeypat
     monkeypatch.setattr("os.access", lambda *_: False)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     home = tmp_path / f"gyrostat-{os.geteuid()}"
-    assert _new_run_dir("a") == str(home / "a")
+    assert _new_run_dir("a", make=True) == str(home / "a")
     home.chmod(0o777)
     with pytest.raises(SetupError, match=r"others may write it.*--run-dir"):
-        _new_run_dir("a")
+        _new_run_dir("a", make=True)
     home.rmdir()
     home.symlink_to(tmp_path)
     with pytest.raises(SetupError, match="not a folder"):
-        _new_run_dir("a")
+        _new_run_dir("a", make=True)
 
 
 def test_what_a_trainer_says_commands_no_terminal() -> None:

@@ -45,6 +45,14 @@ def test_a_word_is_answered(cli: Run, spoken: Speaking) -> None:
     assert all(word.data["arguments"]["by"].startswith("http 127.0.0.1 (") for word in spoken.words())
 
 
+def test_a_token_that_is_not_here_is_fetched_not_made(cli: Run, spoken: Speaking, tmp_path: Path) -> None:
+    """One made on this machine would be none of the agent's: said where it is to be had."""
+    none = str(tmp_path / "none")
+    status, _, err = cli("pause", "--agent", f"http://{spoken.server.address}", "--token-file", none)
+    assert status == 2 and "token rotate" not in err
+    one_line(err, "copy it from the agent's machine")
+
+
 def test_an_approval_and_its_refusal(cli: Run, spoken: Speaking) -> None:
     """Status 2 and the agent's sentence where no such action waits."""
     action = held_action(spoken)

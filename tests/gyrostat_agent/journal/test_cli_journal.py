@@ -107,6 +107,13 @@ def ended(bench: Bench) -> str:
     return os.path.join(bench.run.agent, "journal.db")
 
 
+def test_a_head_of_another_run_does_not_alarm(cli: Run, bench: Bench) -> None:
+    """The agent knows the ledger's heads alone: a wrong --head fails, and is not said to make it only observe."""
+    ended(bench)
+    status, out, _ = cli("journal", "verify", "--head", f"99999:{'0f' * 16}", bench.run.path)
+    assert status == 4 and "another run's" in out and "the agent goes on" in out and "observes only" not in out
+
+
 def test_a_journal_rewritten_as_a_whole_is_found_by_the_ledger(cli: Run, bench: Bench) -> None:
     """Every hash is right again: what stands beside the checkpoints is not, and verify looks there by itself."""
     path = ended(bench)
