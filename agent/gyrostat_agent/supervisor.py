@@ -176,7 +176,7 @@ class Supervisor:
             say(f"{what}, which the agent cannot be told: {fault}")
             return
         self._deadline = time.monotonic() + self._mend_within
-        say(f"{what}; waiting up to {self._mend_within:g} s for the agent to restart or release it")
+        say(f"{what}; waiting up to {self._mend_within:g} s for the agent to restart or release it (--mend-within)")
 
     def _was_asked(self) -> bool:
         """True where a signal that came from outside led to the trainer's end."""
@@ -196,7 +196,7 @@ class Supervisor:
             return "a signal asked the run to end"
         if self._agent.hopeless:
             return "there is no agent to decide"
-        return f"no answer within {self._mend_within:g} s" if time.monotonic() >= self._deadline else ""
+        return f"no answer within {self._mend_within:g} s (--mend-within)" if time.monotonic() >= self._deadline else ""
 
     # -- what directives ask --------------------------------------------------------------------------
 

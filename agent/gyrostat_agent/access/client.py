@@ -6,6 +6,7 @@ used and no other address followed to, for whoever is there would be told it.
 
 import http.client
 import json
+import os
 import socket
 import ssl
 from collections.abc import Mapping
@@ -32,6 +33,11 @@ def tell(url: str, token_file: str, verb: str, arguments: Mapping[str, str]) -> 
     parts = _parts(url)
     if not token_file:
         raise SetupError("--agent wants a token: give --token-file FILE, or set GYROSTAT_TOKEN_FILE")
+    if not os.path.lexists(token_file):  # one made here would be none of the agent's
+        raise SetupError(
+            f"{clean(token_file)}: there is no such token file; copy it from the agent's machine, mode 0600: there "
+            "gyrostat token path names it"
+        )
     token = read(token_file).decode("ascii")
     try:
         said = _post(parts, token, verb, json.dumps(dict(arguments)).encode())

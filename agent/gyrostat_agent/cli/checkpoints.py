@@ -60,11 +60,14 @@ def show_all(run_dir: str, as_json: bool) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("step", "saved", "", "tags", "why not"):
         table.add_column(column, overflow="fold")
-    for each in found:
+    there = [each for each in found if each["why_not"] != "gone"]  # rotation leaves hundreds behind
+    for each in there:
         word = "certified" if each["certified"] else each["fit"]
         tags = ", ".join([*each["tags"], *(["a pin"] if each["pin"] else [])])
         table.add_row(str(each["step"]), _ago(each["saved_at"]), word, clean(tags), clean(each["why_not"]))
-    open_console().print(table if found else "no checkpoint has been seen")
+    open_console().print(table if there else "no checkpoint has been seen" if not found else "none is there any more")
+    if len(found) > len(there):
+        click.echo(f"{len(found) - len(there)} more are gone, as after rotation; --json lists them")
 
 
 @checkpoints.command()

@@ -62,13 +62,16 @@ def verify(ctx: click.Context, run_dir: str, heads: tuple[str, ...], as_json: bo
         said = {**verdict._asdict(), "head": found.head(), "first": found.origin[0] + 1, "passed": [*noted, *heads]}
         gone = _gone(found) if verdict.ok else []
         trusted = "" if verdict.ok else _trusted(found)
+        outside = bool(heads) and not verdict.ok and found.verify(*noted).ok
     if as_json:
         click.echo(json.dumps({**said, "ledger": ledger or doubt, "let_go": gone}))
     elif verdict.ok:
         click.echo(f"{verdict.turns} turns, the chain is whole; head {said['head']}")
         _tell(said, ledger or doubt, gone)
     else:
-        consequence = trusted or "the agent observes only until: gyrostat trust"
+        consequence = trusted or "the agent observes only until: gyrostat trust --reason WHY"
+        if outside:  # the agent knows the ledger's heads alone
+            consequence = "without what --head gives the chain is whole, and the agent goes on"
         what = "do not rely on this file" if is_excerpt(run_dir) else consequence
         click.echo(f"broken at turn {verdict.broken_at}: {clean(verdict.why)}; {what}")
     ctx.exit(0 if verdict.ok else EXIT_DISTRUST)

@@ -71,7 +71,7 @@ def show(file: str, as_json: bool) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("alert", "severity", "fault", "opens", "for", "looks at"):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column == "alert")  # a name in two pieces is not found
     for rule in pack.rules:
         facts = _facts(rule)
         table.add_row(*(str(facts[name]) for name in ("alert", "severity", "fault", "incident", "for", "wants")))

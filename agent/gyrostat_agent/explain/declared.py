@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gyrostat_rules.detectors import DETECTORS
 from gyrostat_rules.pack import KnobPlan, Playbook, Rule, RulePack, Rung
-from gyrostat_rules.remedies import REMEDIES
+from gyrostat_rules.remedies import NEEDS_APPROVAL, REMEDIES
 from gyrostat_rules.wants import words
 
 
@@ -85,7 +85,9 @@ def _rung(rung: Rung) -> str:
     said += f"; must hold for {rung.horizon} steps"
     said += f" after {rung.settle} to take effect" if rung.settle else ""
     said += f"; taken back where {rung.harm.series} falls by {rung.harm.falls:.0%}" if rung.harm else ""
-    return said if remedy.reversible else f"{said}; cannot be undone"
+    if remedy.reversible:
+        return said
+    return f"{said}; cannot be undone{', needs approval' if rung.remedy in NEEDS_APPROVAL else ''}"
 
 
 def _knob(plan: KnobPlan) -> str:

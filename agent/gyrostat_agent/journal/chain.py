@@ -171,7 +171,9 @@ def _check_pins(pins: Sequence[tuple[int, bytes]], hashes: dict[int, bytes], ori
             raise _Broken(seq, f"turn {seq} is not in this part, which begins behind turn {origin}: it proves nothing")
         if hashes.get(seq) != digest:
             noted = f"{seq}:{digest.hex()}"
-            raise _Broken(seq, f"turn {seq} is not the one that was noted as {noted}: the journal was written anew")
+            anew, short = "the journal was written anew", "it ends before, cut off, or another run's was noted"
+            why = anew if seq in hashes else short
+            raise _Broken(seq, f"turn {seq} is not the one that was noted as {noted}: {why}")
 
 
 def _pin(pinned: str) -> tuple[int, bytes]:

@@ -102,7 +102,8 @@ def _took(found: Mapping[str, Any] | None, since: str) -> str:
 
 
 def _lost(found: Mapping[str, Any]) -> str:
-    items = f"; {found['items']} items of data passed over" if found.get("items") else ""
+    many = found.get("items")
+    items = f"; {many} item{'' if many == 1 else 's'} of data passed over" if many else ""
     how = f"{found.get('undone', 0)} gone back over, {found.get('not_applied', 0)} not applied"
     how += f", {found['spoilt']} on a bad update" if found.get("spoilt") else ""
     silent, whole = duration(found.get("dead_seconds", 0.0)), duration(found.get("seconds"))
@@ -117,7 +118,7 @@ def _actions(bill: Mapping[str, Any]) -> str:
 
 def _rate(rate: Rate) -> str:
     each = "" if rate.per_thousand is None else f", {rate.per_thousand:.2f} for each 1,000 steps"
-    return f"{rate.deeds} directives{each}"
+    return f"{rate.deeds} directive{'' if rate.deeds == 1 else 's'}{each}"
 
 
 def _counted(counts: Counter[str]) -> str:

@@ -16,7 +16,8 @@ def lines(found: Report) -> Iterator[str]:
     """The whole of it, for a terminal."""
     yield f"interventions: {_often(found.interventions, found.healthy, found.rate)}"
     yield f"not called for: {_often(found.uncalled, found.healthy, found.uncalled_rate)}"
-    yield f"over {len(found.evidence.runs)} runs and {found.steps} steps, of which {found.healthy} healthy"
+    runs = len(found.evidence.runs)
+    yield f"over {runs} run{'' if runs == 1 else 's'} and {found.steps} steps, of which {found.healthy} healthy"
     yield ""
     yield from rows(found.scores)
     if found.pooled:
