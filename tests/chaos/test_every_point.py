@@ -15,13 +15,14 @@ from chaos_world import World
 
 from gyrostat_rules.guards import GUARDS
 
-_PAIRS, _LOSSES = 10, 6  # of each scenario in CI, drawn by the scenario's name
+_PAIRS, _LOSSES = 5, 3  # of each scenario in CI, drawn by the scenario's name
 _NAMES = pytest.mark.parametrize("name", BY_NAME)
 
 # The planner passes a remedy by, with its reason, where nobody is there to carry it out: in the same moment, so
 # that this guard is never the one that speaks. It stands behind the planner for remedies still to come. And no rule of
-# these packs throws, so that `sound` has nothing to say; its tests make one throw.
-_NEVER_ASKED = {"capability", "sound"}
+# these packs throws, so that `sound` has nothing to say; its tests make one throw. Nor is the ledger's disk ever full
+# here: tests of what is put off say so of it.
+_NEVER_ASKED = {"capability", "sound", "written_down"}
 
 
 class Played(NamedTuple):
