@@ -13,7 +13,7 @@ _REASONS = {
     "capability": r"^nobody is there",
     "blind": r"^blind:",
     "approval": r"^needs approval",
-    "blast_radius": r"^\d+ (steps|knobs|ranks) would be ",
+    "blast_radius": r"^more than \d+ (steps|knobs|ranks) would be ",
     "cooldown": r"cooldown is \d+ steps$",
     "rung_budget": r"this rung's budget is spent$",
     "budget": r": (the|its) budget is spent$",

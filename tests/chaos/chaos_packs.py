@@ -20,7 +20,7 @@ _VARIANTS: dict[str, dict[str, Any]] = {
     "one action": {"budget": {"actions": 1, "steps": 200}},
     "one incident": {"ceiling": {"incidents": 1, "steps": 1000}},
     "long cooldown": {"cooldown": 12},
-    "each rung once": {"rungs": [{**_SKIP, "budget": {"actions": 1}}, _ROLLBACK, _STOP]},
+    "each rung once": {"cooldown": 0, "rungs": [{**_ROLLBACK, "budget": {"actions": 1}}, _STOP]},
     "standstill of one": {"standstill": {"incidents": 1, "steps": 20}},
     "no step lost": {"blast_radius": {"steps": 0}, "rungs": [_ROLLBACK, _STOP]},
     "knob first": {"rungs": [_TURN, _STOP]},

@@ -73,7 +73,7 @@ SCENARIOS = (
     Scenario("while weights are on their way", _APPLIED._replace(syncing=True), rounds=8),
     Scenario("approved too late", _APPLIED, approvals=True, person="too late", expires=True, rounds=7),
     Scenario("silenced for a while", _APPLIED, silence=(3, 4.5), rounds=11),
-    Scenario("each rung once", Plan(poison_items=(4, 9)), pack="each rung once", rounds=13),
+    Scenario("each rung once", Plan(guard=False, poison_items=(4, 14)), pack="each rung once", rounds=18),
     Scenario("standstill of one", Plan(poison_items=(4, 9)), pack="standstill of one", rounds=12),
     Scenario("more would be lost than may be", _APPLIED, pack="no step lost", person="approves", rounds=9),
     Scenario(

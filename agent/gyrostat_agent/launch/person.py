@@ -9,6 +9,7 @@ from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.incidents import HELD, STOPPED
 
 EXIT_PERSON = 79  # behind the last of sysexits.h, before what shells and signals take: no program's own
+CRASH = "crash"
 _ASKS = (": needs approval", ": waits for a person")  # what a held incident waits for, where it is a word of somebody's
 
 
@@ -19,6 +20,8 @@ def needed(entries: Iterable[Entry], since: float) -> str:
         if entry.kind == EntryKind.ACTION:
             if entry.data.get("remedy") == "stop" and entry.state == "applied":
                 return f"{entry.subject}: the run was stopped by the agent"
+        elif entry.data.get("incident_kind") == CRASH and entry.state == HELD:
+            continue  # a death that is only told of: the command's own status says it, and whoever queues decides
         elif entry.state == STOPPED or (entry.state == HELD and any(words in entry.text for words in _ASKS)):
             return f"{entry.subject} is {entry.state}, {entry.text}"
     return ""
