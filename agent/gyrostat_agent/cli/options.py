@@ -80,75 +80,88 @@ watched_run_dir = click.argument(
 as_json = click.option("--json", "as_json", is_flag=True, help="For machines: one JSON document.")
 
 
+# Whose words are taken over the network; the last is shown first.
+_WORDS = (
+    click.option(
+        "--control-name", "control_names", multiple=True, metavar="NAME",
+        help="A name that this machine may be asked for by; repeat for more. Its addresses always may.",
+    ),
+    click.option(
+        "--control-token", type=click.Path(), default="", metavar="FILE",
+        help="File with the token that they must show, mode 0600; else one of the agent's own.",
+    ),
+    click.option(
+        "--control", is_flag=False, flag_value="127.0.0.1:9467", default="", callback=_heard_at,
+        metavar="[HOST:PORT]",
+        help="Take people's words over HTTP too, from whoever shows the token; 127.0.0.1:9467 where none is given.",
+    ),
+)  # fmt: skip
+# What is read besides records; the last is shown first.
+_READ = (
+    click.option("--receive-token", "token_file", type=click.Path(), default="", help="File with their token."),
+    click.option(
+        "--receive", default="", callback=_address, metavar="HOST:PORT",
+        help="Take OTLP metrics and Kubeflow's callback there, e.g. 127.0.0.1:4318.",
+    ),
+    click.option(
+        "--scrape", "scrapes", multiple=True, metavar="URL",
+        help="A /metrics page to read: vLLM, SGLang, DCGM exporter; repeat for more.",
+    ),
+    click.option(
+        "--checkpoints", multiple=True, type=click.Path(), metavar="DIR",
+        help="Where checkpoints are saved: to be gone back to by a restart (the first), and for --host to time; "
+        "repeat for more. A trainer that tells its own needs none.",
+    ),
+    click.option("--host", is_flag=True, help="Look at this machine: memory, disks, network, saves, kernel log."),
+    click.option("--gpu", is_flag=True, help="Look at this machine's GPUs (NVML), once a second."),
+    click.option("--log-format", default="", metavar="NAME", callback=_known, help="What writes those logs."),
+    click.option(
+        "--log", "logs", multiple=True, type=click.Path(), metavar="PATH",
+        help="A log of the trainer's to read, or its TensorBoard folder or event file, which no --log-format "
+        "concerns; of whatever trainer; repeat for more. See `gyrostat series PATH`.",
+    ),
+)  # fmt: skip
+# What is kept, and for how long; the last is shown first.
+_KEPT = (
+    click.option(
+        "--pins", type=click.IntRange(0, 100), default=2, show_default=True, metavar="N",
+        help="Certified checkpoints kept from the trainer's rotation, beside them in gyrostat-pins/; 0 for none.",
+    ),
+    click.option(
+        "--pin-bytes", default="0", show_default=True, metavar="SIZE", callback=_size,
+        help="So much may be copies, e.g. 500GiB, where no clone or link can be made; best with room for two.",
+    ),
+    click.option(
+        "--journal-bytes", default="512MiB", show_default=True, metavar="SIZE", callback=_size,
+        help="Let the oldest of what it was told go beyond this size of the journal; 0 for no limit.",
+    ),
+    click.option(
+        "--journal-days", type=click.FloatRange(0, 36500), default=14.0, show_default=True, metavar="DAYS",
+        help="Let what it was told go after so long, but not around incidents; decisions are kept. 0 for no limit.",
+    ),
+)  # fmt: skip
+# What may be done, and by which rules; the last is shown first.
+_DECIDED = (
+    click.option(
+        "--run", "run_name", envvar=RUN_NAME, default="", callback=_name,
+        help="The run's name; else its directory's.",
+    ),
+    click.option("--rules", type=click.Path(), help="A rule pack instead of the one that comes with it."),
+    click.option("--no-approvals", is_flag=True, help="What cannot be undone waits for no `gyrostat approve`."),
+    click.option(
+        "--mode", type=click.Choice(["observe", "shadow", "act"]), default="shadow", show_default=True,
+        help="observe: read. shadow: decide and write down what would be done. act: do it.",
+    ),
+    click.option(
+        "--listen", default="127.0.0.1:9466", show_default=True, callback=_address,
+        help="Where /metrics, /healthz and /readyz are; '' for nowhere.",
+    ),
+)  # fmt: skip
+
+
 def deciding(command: _F) -> _F:
     """The options that say what may be done, and what is read besides records."""
-    for option in (
-        click.option(
-            "--control-name", "control_names", multiple=True, metavar="NAME",
-            help="A name that this machine may be asked for by; repeat for more. Its addresses always may.",
-        ),
-        click.option(
-            "--control-token", type=click.Path(), default="", metavar="FILE",
-            help="File with the token that they must show, mode 0600; else one of the agent's own.",
-        ),
-        click.option(
-            "--control", is_flag=False, flag_value="127.0.0.1:9467", default="", callback=_heard_at,
-            metavar="[HOST:PORT]",
-            help="Take people's words over HTTP too, from whoever shows the token; 127.0.0.1:9467 where none is given.",
-        ),
-        click.option("--receive-token", "token_file", type=click.Path(), default="", help="File with their token."),
-        click.option(
-            "--receive", default="", callback=_address, metavar="HOST:PORT",
-            help="Take OTLP metrics and Kubeflow's callback there, e.g. 127.0.0.1:4318.",
-        ),
-        click.option(
-            "--scrape", "scrapes", multiple=True, metavar="URL",
-            help="A /metrics page to read: vLLM, SGLang, DCGM exporter; repeat for more.",
-        ),
-        click.option(
-            "--checkpoints", multiple=True, type=click.Path(), metavar="DIR",
-            help="Where checkpoints are saved: to be gone back to by a restart (the first), and for --host to time; "
-            "repeat for more. A trainer that tells its own needs none.",
-        ),
-        click.option("--host", is_flag=True, help="Look at this machine: memory, disks, network, saves, kernel log."),
-        click.option("--gpu", is_flag=True, help="Look at this machine's GPUs (NVML), once a second."),
-        click.option("--log-format", default="", metavar="NAME", callback=_known, help="What writes those logs."),
-        click.option(
-            "--log", "logs", multiple=True, type=click.Path(), metavar="PATH",
-            help="A log of the trainer's to read, or its TensorBoard folder or event file, which no --log-format "
-            "concerns; of whatever trainer; repeat for more. See `gyrostat series PATH`.",
-        ),
-        click.option(
-            "--run", "run_name", envvar=RUN_NAME, default="", callback=_name,
-            help="The run's name; else its directory's.",
-        ),
-        click.option(
-            "--pins", type=click.IntRange(0, 100), default=2, show_default=True, metavar="N",
-            help="Certified checkpoints kept from the trainer's rotation, beside them in gyrostat-pins/; 0 for none.",
-        ),
-        click.option(
-            "--pin-bytes", default="0", show_default=True, metavar="SIZE", callback=_size,
-            help="So much may be copies, e.g. 500GiB, where no clone or link can be made; best with room for two.",
-        ),
-        click.option(
-            "--journal-bytes", default="512MiB", show_default=True, metavar="SIZE", callback=_size,
-            help="Let the oldest of what it was told go beyond this size of the journal; 0 for no limit.",
-        ),
-        click.option(
-            "--journal-days", type=click.FloatRange(0, 36500), default=14.0, show_default=True, metavar="DAYS",
-            help="Let what it was told go after so long, but not around incidents; decisions are kept. 0 for no limit.",
-        ),
-        click.option("--rules", type=click.Path(), help="A rule pack instead of the one that comes with it."),
-        click.option("--no-approvals", is_flag=True, help="What cannot be undone waits for no `gyrostat approve`."),
-        click.option(
-            "--mode", type=click.Choice(["observe", "shadow", "act"]), default="shadow", show_default=True,
-            help="observe: read. shadow: decide and write down what would be done. act: do it.",
-        ),
-        click.option(
-            "--listen", default="127.0.0.1:9466", show_default=True, callback=_address,
-            help="Where /metrics, /healthz and /readyz are; '' for nowhere.",
-        ),
-    ):  # fmt: skip
+    for option in (*_WORDS, *_READ, *_KEPT, *_DECIDED):
         command = option(command)
     return command
 
