@@ -1,9 +1,7 @@
 """A person's word, as a person gives it: without the run directory, and with the agent's answer printed."""
 
-import contextlib
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +9,8 @@ from pathlib import Path
 import pytest
 from agent_runs import NAN, Bench
 from cli_runs import Run, calling, one_line
-from supervised_runs import DEADLINE, until
+from supervised_runs import until
+from word_runs import watched
 
 from gyrostat_agent.journal import Journal
 from gyrostat_agent.rundir import Lock
@@ -47,35 +46,6 @@ def benches(home: Path) -> Iterator[Callable[[str], Bench]]:
     yield make
     for bench in made:
         bench.close()
-
-
-@contextlib.contextmanager
-def watched(bench: Bench, **settings: object) -> Iterator[None]:
-    """An agent that passes again and again, as its service does, and holds the run."""
-    lock, up, ending = Lock(bench.run), threading.Event(), threading.Event()
-    failed: list[BaseException] = []
-
-    def passes() -> None:
-        try:
-            agent = bench.agent(**settings)
-            up.set()
-            while not ending.wait(0.002):
-                agent.once()
-            bench.agents.remove(agent)
-            agent.close()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=passes)
-    thread.start()
-    try:
-        assert up.wait(DEADLINE)
-        yield
-    finally:
-        ending.set()
-        thread.join()
-        lock.release()
-    assert not failed
 
 
 def entries(bench: Bench, kind: str) -> list[Entry]:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agent_runs import NAN, Bench
@@ -12,6 +12,7 @@ from supervised_runs import DEADLINE, until
 
 from gyrostat_agent.access.wordserver import LIMITS, Limits, WordServer
 from gyrostat_agent.journal import Journal
+from gyrostat_agent.loop import Agent
 from gyrostat_agent.rundir import Lock
 from gyrostat_rules.entries import Entry
 
@@ -72,19 +73,29 @@ def speaking(bench: Bench, limits: Limits = LIMITS, **given: object) -> Iterator
 @contextlib.contextmanager
 def passing(spoken: Speaking) -> Iterator[None]:
     """The agent behind it."""
-    bench = spoken.bench
+
+    def handed_on(agent: Agent) -> None:
+        spoken.server.heard(agent.entries)
+        agent.entries = []
+        spoken.passes += 1
+
+    with watched(spoken.bench, handed_on, approvals=True):
+        yield
+
+
+@contextlib.contextmanager
+def watched(bench: Bench, after: Callable[[Agent], None] = lambda _: None, **settings: object) -> Iterator[None]:
+    """An agent that passes again and again, as its service does, and holds the run; ``after`` each pass."""
     lock, up, ending = Lock(bench.run), threading.Event(), threading.Event()
     failed: list[BaseException] = []
 
     def passes() -> None:
         try:
-            agent = bench.agent(approvals=True)
+            agent = bench.agent(**settings)
             up.set()
             while not ending.wait(0.002):
                 agent.once()
-                spoken.server.heard(agent.entries)
-                agent.entries = []
-                spoken.passes += 1
+                after(agent)
             bench.agents.remove(agent)
             agent.close()
         except BaseException as error:
