@@ -44,8 +44,8 @@ def _pause(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
 
 
 def _resume(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
-    state.settings.paused = False
-    return "resumed"
+    was, state.settings.paused = state.settings.paused, False
+    return "resumed" if was else "it was not paused: nothing has changed"
 
 
 def _distrust(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:

@@ -192,12 +192,13 @@ def test_a_rule_that_cannot_be_armed(cli: Run, make: Make, rule: str, said: str)
     one_line(err, said)
 
 
-def test_observe_cannot_be_armed(cli: Run, make: Make) -> None:
-    """Nothing acts in it."""
-    run = make(mode="observe")
+@pytest.mark.parametrize(("mode", "said"), [("observe", "in it nothing acts"), ("act", "every rule acts already")])
+def test_only_shadow_can_be_armed(cli: Run, make: Make, mode: str, said: str) -> None:
+    """In the other modes nothing acts, or all does, whatever is armed."""
+    run = make(mode=mode)
     status, _, err = cli("arm", POISON, run.bench.run.path, "--reason", "please")
     assert status == 2
-    one_line(err, "mode is observe", "--mode shadow")
+    one_line(err, f"mode is {mode}", said)
 
 
 def test_disarming_what_is_not_armed(cli: Run, make: Make) -> None:

@@ -58,3 +58,11 @@ def test_distrust_is_told_once() -> None:
     story = Story()
     assert len(story.command("distrust", reason="so")) == 1
     assert story.command("distrust", reason="so") == []
+
+
+def test_a_resume_without_a_pause_says_so() -> None:
+    """Who resumes the wrong run, or one that somebody else has resumed, is not told that something was done."""
+    story = Story()
+    assert story.command("resume")[0].text == "it was not paused: nothing has changed"
+    story.command("pause")
+    assert story.command("resume")[0].text == "resumed"

@@ -16,7 +16,7 @@ from gyrostat_agent.shadow.evidence import Evidence, gather
 from gyrostat_agent.shadow.report import Report, Score
 from gyrostat_agent.shadow.report import report as count
 from gyrostat_agent.shadow.table import rows
-from gyrostat_rules.arming import OBSERVE, unarmable
+from gyrostat_rules.arming import ACT, OBSERVE, unarmable
 from gyrostat_rules.inputs import Verb
 from gyrostat_rules.packfile import PackError, parse
 
@@ -94,6 +94,8 @@ def _refuse(own: Chronicle, rule: str) -> None:
     """Raise SetupError where the agent would refuse it: before anybody looks at the evidence."""
     if own.mode == OBSERVE:
         raise SetupError("this run's mode is observe: in it nothing acts; start its agent with --mode shadow")
+    if own.mode == ACT:
+        raise SetupError("this run's mode is act: every rule acts already, and arming is for mode shadow")
     try:
         pack = parse(own.pack)
     except PackError:
