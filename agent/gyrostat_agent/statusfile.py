@@ -5,10 +5,11 @@ import json
 import os
 import time
 from dataclasses import asdict
+from math import isfinite
 
 from gyrostat.wire import RunDirectory
 from gyrostat.wire.fields import numbers
-from gyrostat_exporters.view import View
+from gyrostat_exporters.view import View, Waiting
 
 
 def write(run: RunDirectory, shown: View, address: str) -> None:
@@ -21,8 +22,8 @@ def write(run: RunDirectory, shown: View, address: str) -> None:
     said = {
         "run": shown.run, "mode": shown.mode, "observe_only": shown.distrust, "paused": shown.paused,
         "step": shown.step, "segment": shown.segment, "ready": not shown.blind, "blind": list(shown.blind),
-        "http": address, "incidents": shown.incident_count, "open": [list(i) for i in shown.incidents],
-        "held": [list(h) for h in shown.held], "ranks": ranks, "alerts": [list(a) for a in shown.alerts],
+        "http": address, "incidents": shown.incident_count, "open": [i._asdict() for i in shown.incidents],
+        "held": [_waiting(w) for w in shown.held], "ranks": ranks, "alerts": [list(a) for a in shown.alerts],
         "armed": [list(a) for a in shown.armed], "proposed": shown.proposed,
         "silences": [{**asdict(s), "matchers": list(s.matchers)} for s in shown.silences],
         "at": time.time(), "pid": os.getpid(),
@@ -33,6 +34,11 @@ def write(run: RunDirectory, shown: View, address: str) -> None:
         with open(f"{path}.draft", "w", encoding="utf-8", opener=_ours) as out:
             json.dump(said, out, allow_nan=False)
         os.rename(f"{path}.draft", path)
+
+
+def _waiting(one: Waiting) -> dict[str, str | float | None]:
+    """Without an end where nobody is asked: JSON knows no infinity."""
+    return {**one._asdict(), "until": one.until if isfinite(one.until) else None}
 
 
 def _ours(path: str, flags: int) -> int:

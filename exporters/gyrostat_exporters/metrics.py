@@ -1,6 +1,7 @@
 """Metrics for Prometheus, from one table of names. What is not finite is counted: a gauge that is NaN alerts nobody."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -116,8 +117,9 @@ def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
     yield "gyrostat_silences", ("pending",), float(len(view.silences) - begun)
     if view.off is not None:  # before, 0 would be a guess
         yield "gyrostat_rules_without_data", (), float(len(view.off))
-    for incident in sorted(set(view.incidents)):
-        yield "gyrostat_incidents_open", incident, float(view.incidents.count(incident))
+    standing = Counter((one.kind, one.state) for one in view.incidents)
+    for incident, many in sorted(standing.items()):
+        yield "gyrostat_incidents_open", incident, float(many)
     for done, count in tally.actions.items():
         yield "gyrostat_actions", done, float(count)
     yield "gyrostat_incidents", (), float(view.incident_count)

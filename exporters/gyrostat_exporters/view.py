@@ -36,10 +36,30 @@ class Rank(NamedTuple):
     ended: str
 
 
+class Standing(NamedTuple):
+    """An incident that goes on, or was given up while its alerts still fire; ``why`` is what its last move said."""
+
+    id: str
+    kind: str
+    state: str
+    why: str
+    onset: int
+
+
+class Waiting(NamedTuple):
+    """An action that waits: what it would do, what for, and until when, in Unix seconds; infinite where none is asked."""
+
+    action: str
+    remedy: str
+    does: str
+    reason: str
+    until: float
+
+
 class View(NamedTuple):
     """A run at one moment. ``blind`` names what cannot be seen now, and why; empty is what ready means.
 
-    ``held`` are the actions that wait, each by its id with what for; ``off`` the rules that have nothing to look at,
+    ``held`` are the actions that wait; ``off`` the rules that have nothing to look at,
     each with what it wants, None while it is too early to say; ``armed`` those that act in mode shadow too, each with
     its evidence or reason; ``proposed`` is the way back that waits for a person, '' where there is none; ``silences``
     those that stand or will.
@@ -53,12 +73,12 @@ class View(NamedTuple):
     segment: int
     ranks: tuple[Rank, ...]
     alerts: tuple[tuple[str, str, str], ...]
-    incidents: tuple[tuple[str, str], ...]
+    incidents: tuple[Standing, ...]
     incident_count: int
     blind: tuple[str, ...]
     cut: int
     tally: "Tally"
-    held: tuple[tuple[str, str], ...] = ()
+    held: tuple[Waiting, ...] = ()
     paused: bool = False
     off: tuple[Off, ...] | None = None
     armed: tuple[tuple[str, str], ...] = ()
@@ -135,7 +155,8 @@ def view(state: State, tally: Tally, severities: dict[str, str], blind: Iterable
         state.run, state.settings.mode, state.settings.distrust, state.step, state.segment,
         tuple(r._replace(values=dict(sorted(r.values.items(), key=_place)[:_SERIES])) for r in ranks),
         tuple((a.rule, severities.get(a.rule, ""), a.state) for a in state.alerts.values()),
-        tuple((i.kind, i.state) for i in state.incidents if _goes_on(state, i)), state.incident_count,
+        tuple(Standing(i.id, i.kind, i.state, i.why, i.onset) for i in state.incidents if _goes_on(state, i)),
+        state.incident_count,
         (*blind, *sources, *broken), cut, tally.copy(), _held(state), state.settings.paused,
         _without_data(state), armed=tuple(sorted(state.settings.armed.items())[:_SERIES]),
         proposed=state.proposed, silences=tuple(state.silences.values()),
@@ -187,9 +208,13 @@ def _shown(state: State) -> list[tuple[str, Process]]:
     return shown
 
 
-def _held(state: State) -> tuple[tuple[str, str], ...]:
-    last = [i.actions[-1] for i in state.incidents if i.state == "held" and i.actions]
-    return tuple((a.id, a.reason) for a in last if a.verdict == "hold" and not a.number)
+def _held(state: State) -> tuple[Waiting, ...]:
+    last = [(i, i.actions[-1]) for i in state.incidents if i.state == "held" and i.actions]
+    return tuple(
+        Waiting(a.id, a.remedy, a.explanation, a.reason, i.held_until)
+        for i, a in last
+        if a.verdict == "hold" and not a.number
+    )
 
 
 def _goes_on(state: State, incident: Incident) -> bool:

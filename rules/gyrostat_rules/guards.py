@@ -2,8 +2,9 @@
 
 *Hold* is asked again at every moment: it ends when its reason does. *Deny* ends the incident: nothing more is
 tried, a person is asked; or, of a rung's own budget, this rung alone. The list below is the order of telling; the
-gravest verdict decides. Undoing is never held up: a tripped breaker blocks harm and never blocks healing. Those that
-count are in ``ceilings``; docs/guards.md has them all in one table.
+gravest verdict decides. Undoing is never held up (but where the history that says what there is to undo is not to
+be believed): a tripped breaker blocks harm and never blocks healing. Those that count are in ``ceilings``;
+docs/guards.md has them all in one table.
 """
 
 from collections.abc import Callable
@@ -100,7 +101,7 @@ def approval(case: Case) -> Verdict:
     action = case.action
     if not case.state.settings.approvals or action.remedy not in NEEDS_APPROVAL or action.approved:
         return _YES
-    return Verdict(HOLD, f"needs approval: gyrostat approve {action.id}")
+    return Verdict(HOLD, f"needs approval: gyrostat approve {action.id}", asks=True)
 
 
 def by_hand(case: Case) -> Verdict:
@@ -110,7 +111,7 @@ def by_hand(case: Case) -> Verdict:
     if hand is None:
         return _YES
     said = f"{hand.knob} was turned by hand at step {hand.step}, mid-incident: it is theirs; "
-    return Verdict(HOLD, f"{said}gyrostat approve {action.id} lets the agent turn it")
+    return Verdict(HOLD, f"{said}gyrostat approve {action.id} lets the agent turn it", asks=True)
 
 
 def cooldown(case: Case) -> Verdict:
@@ -138,7 +139,8 @@ def blast_radius(case: Case) -> Verdict:
     for count, most, what in _costs(case):
         if count > most:
             # Not how many: that grows with each step, and would be told at each.
-            return Verdict(HOLD, f"more than {most} {what}: needs approval: gyrostat approve {action.id}")
+            said = f"more than {most} {what}: needs approval: gyrostat approve {action.id}"
+            return Verdict(HOLD, said, asks=True)
     return _YES
 
 

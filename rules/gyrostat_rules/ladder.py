@@ -152,7 +152,7 @@ def _put_off(state: State, moment: Moment, incident: Incident, verdict: Verdict)
         return
     if verdict.patient:
         incident.held_until = math.inf
-    elif incident.state != HELD or incident.held_until == math.inf:
+    elif verdict.asks or incident.state != HELD or incident.held_until == math.inf:
         incident.held_until = moment.at + state.settings.hold_seconds
     move(moment, incident, HELD, verdict.reason)
 

@@ -188,7 +188,7 @@ def _misread(state: State, moment: Moment, incident: Incident, action: Action, w
         _not_undone(moment, incident, action, why)
         return
     conclude(moment, action, INEFFECTIVE, why)
-    if restores := left(state, moved(action)):
+    if (restores := left(state, moved(action))) and not state.settings.distrust:
         action.restores = restores
         send_undo(state, moment, incident, action, OPEN, f"{why}: the knobs go back")
         return

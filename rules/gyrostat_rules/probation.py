@@ -29,11 +29,12 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
     trainer, step = state.trainer(), state.examined()
     # The news of an end stands in another file than the last records: it is judged when all have been taken in.
     ended = not alive(trainer) and not moment.records
-    if incident.ousted:
+    distrust = state.settings.distrust  # what is remembered of the knobs may be an older copy's
+    if incident.ousted and not distrust:
         why = f"it was still being watched when another cause struck: {incident.ousted}"
         _resolve(state, moment, incident, action, why, UNKNOWN)
         return
-    if doubt := unsure(state, incident):
+    if doubt := f"observe only: {distrust}" if distrust else unsure(state, incident):
         if ended:
             move(moment, incident, STOPPED, f"the run ended, and nobody can say whether it has held: {doubt}")
         return

@@ -17,12 +17,14 @@ class Verdict(NamedTuple):
 
     ``next_rung``: a deny of this rung alone, after which the next one follows; else a deny ends the incident.
     ``patient``: a hold that ends by itself and asks nobody, so that it is no wait for an answer that never comes.
+    ``asks``: a hold that a person's word ends: they have the whole time from when they are first asked.
     """
 
     word: str
     reason: str = ""
     next_rung: bool = False
     patient: bool = False
+    asks: bool = False
 
 
 class Case(NamedTuple):

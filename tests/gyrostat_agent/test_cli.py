@@ -8,7 +8,7 @@ from agent_runs import Bench, said
 from cli_runs import Run, calling
 
 from gyrostat_agent.cli.group import COMMANDS, gyrostat
-from gyrostat_agent.sources.commands import CommandFiles
+from gyrostat_agent.sources.commands import CommandFiles, give
 
 
 @pytest.fixture
@@ -94,8 +94,6 @@ def test_verify_says_how_long_the_chain_is(cli: Run, bench: Bench) -> None:
 @pytest.mark.parametrize(
     "words, verb, arguments",
     [
-        (("approve", "i0001.2"), "approve", {"action": "i0001.2"}),
-        (("deny", "i0001.2"), "deny", {"action": "i0001.2"}),
         (("pause",), "pause", {}),
         (("resume",), "resume", {}),
         (("trust", "--reason", "gesehen"), "trust", {"reason": "gesehen"}),
@@ -113,6 +111,15 @@ def test_words_reach_the_agent(
     assert command.verb == verb and {**arguments, "by": command.arguments["by"]} == command.arguments
 
 
+@pytest.mark.parametrize("word", ["approve", "deny"])
+def test_an_answer_needs_somebody_who_asks(cli: Run, bench: Bench, word: str) -> None:
+    """Where nobody watches, nothing waits: it is refused, and not kept for whoever comes next."""
+    bench.agent().close()
+    status, out, err = cli(word, "i0001.2", bench.run.path)
+    assert status == 2 and not out and "no agent watches" in err and "gyrostat status" in err
+    assert not list(CommandFiles(bench.run).drain(0.0))
+
+
 def test_an_action_waits_for_its_approval(cli: Run, bench: Bench) -> None:
     """With approvals on, what cannot be undone is held; ``gyrostat approve`` lets that one go ahead."""
     control = bench.control()
@@ -125,7 +132,7 @@ def test_an_action_waits_for_its_approval(cli: Run, bench: Bench) -> None:
     agent.once()
     (held,) = [e for e in said(agent, "action") if e.state == "hold"]
     assert f"needs approval: gyrostat approve {held.subject}" in held.text and not bench.directives()
-    assert cli("approve", held.subject, bench.run.path)[0] == 0
+    give(bench.run, "approve", {"action": held.subject, "by": "ada"})
     agent.once()
     control.apply(16)
     assert bench.targets == ["/c/2"]

@@ -65,7 +65,7 @@ def test_all_is_well(cli: Run, held: Bench) -> None:
         b'{"ready": true, "at": NaN}',
         json.dumps(shown(step="seven")).encode(),
         json.dumps(shown(alerts=[["a"]])).encode(),
-        json.dumps(shown(held=[["a", 1]])).encode(),
+        json.dumps(shown(held=[["a", "b"]])).encode(),
         json.dumps(shown(off=["a"])).encode(),
         json.dumps(shown(blind="x")).encode(),
         json.dumps(shown(ranks=[{"role": "trainer"}])).encode(),
@@ -124,10 +124,33 @@ def test_old_news_is_not_well(cli: Run, held: Bench, changed: dict[str, Any], wh
 
 
 def test_what_waits_is_shown(cli: Run, held: Bench) -> None:
-    """The id to approve stands there with its reason, and that the agent is paused."""
-    lay(held, shown(paused=True, open=[["nonfinite", "held"]], held=[["i0001.2", "needs approval: \x1b[2J"]]))
+    """The id to approve, what it would do, why it waits and how long yet; and that the agent is paused."""
+    waits = {
+        "action": "i0001.2", "remedy": "rollback", "does": "back to step 15", "reason": "needs approval: \x1b[2J",
+        "until": time.time() + 1830.0,
+    }  # fmt: skip
+    one = {"id": "i0001", "kind": "nonfinite", "state": "held", "why": "x", "onset": 21}
+    lay(held, shown(paused=True, open=[one], held=[waits]))
     status, out, _ = cli("status", held.run.path)
-    assert status == 0 and "held      i0001.2: needs approval: ?[2J\n" in out and "paused" in out
+    assert status == 0 and "paused" in out and "incident  i0001 nonfinite: held (began at step 21)\n" in out
+    assert "held      i0001.2 rollback: back to step 15\n          needs approval: ?[2J\n" in out
+    assert "given up in 30 min" in out or "given up in 31 min" in out
+
+
+def test_what_waits_for_nobody_has_no_end(cli: Run, held: Bench) -> None:
+    """A silence ends by itself: nothing is given up, and none is said."""
+    waits = {"action": "i0001.2", "remedy": "stop", "does": "", "reason": "silenced", "until": None}
+    lay(held, shown(held=[waits]))
+    status, out, _ = cli("status", held.run.path)
+    assert status == 0 and "held      i0001.2 stop\n          silenced\n" in out and "given up" not in out
+
+
+def test_why_an_incident_was_given_up(cli: Run, held: Bench) -> None:
+    """Stopped, while its alert still fires: which one, and why."""
+    one = {"id": "i0007", "kind": "entropy", "state": "stopped", "why": "budget spent", "onset": 3}
+    lay(held, shown(open=[one]))
+    status, out, _ = cli("status", held.run.path)
+    assert status == 0 and "incident  i0007 entropy: stopped, budget spent (began at step 3)\n" in out
 
 
 def test_the_last_agents_news_are_called_so(cli: Run, bench: Bench) -> None:

@@ -6,6 +6,7 @@ import pytest
 from run_story import Story, healthy_run
 
 from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.inputs import SourceWord
 
 TWO = """
 pack: two
@@ -19,6 +20,8 @@ playbooks:
     rungs: [{remedy: rollback, horizon: 5, irreversible: true}, {remedy: stop, irreversible: true}]
   - {incident: stall, rungs: [{remedy: stop, irreversible: true}]}
 """
+# A run that stands still is no news here.
+ONE = "\n".join(line for line in TWO.splitlines() if "stall" not in line)
 
 
 def waiting(**how: object) -> Story:
@@ -211,3 +214,29 @@ def test_an_approval_is_gone_with_what_it_was_for() -> None:
     story.checkpoint(15, fit="unfit", why="torn")
     story.command("resume")
     assert story.sent() == [] and story.incident.why == "needs approval: gyrostat approve i0001.3"
+
+
+def test_whoever_is_asked_has_the_whole_hour() -> None:
+    """Held because its source was blind for most of an hour; asked then, a person has an hour from there."""
+    story = healthy_run(pack=ONE, approvals=True)
+    story.source(SourceWord.STALE)
+    story.applied(21)
+    assert story.incident.state == "held" and story.action.reason.startswith("blind")
+    story.tick(3000.0)
+    story.source(SourceWord.FRESH)
+    assert story.action.reason == f"needs approval: gyrostat approve {story.action.id}"
+    story.tick(3000.0)
+    assert story.incident.state == "held"
+    assert word(story, action=story.action.id) == f"ada approved {story.action.id}"
+    assert story.sent() == ["rollback"]
+
+
+def test_who_does_not_answer_in_that_hour_is_not_asked_for_ever() -> None:
+    """The wait ends an hour after the question."""
+    story = healthy_run(pack=ONE, approvals=True)
+    story.source(SourceWord.STALE)
+    story.applied(21)
+    story.tick(3000.0)
+    story.source(SourceWord.FRESH)
+    story.tick(3601.0)
+    assert story.incident.state == "stopped" and story.sent() == []

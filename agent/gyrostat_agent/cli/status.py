@@ -28,7 +28,7 @@ from gyrostat_agent.rundir import existing, held
 
 _NAMED = 3  # rules named with what they want; a wall of them would hide what waits for a person
 _STALE_SECONDS = 30.0  # an agent that is well writes it every second
-_ROWS = {"alerts": 3, "open": 2, "held": 2, "off": 2, "armed": 2}  # lists of so many words each
+_ROWS = {"alerts": 3, "off": 2, "armed": 2}  # lists of so many words each
 
 
 @click.command()
@@ -89,6 +89,11 @@ def _checked(raw: dict[str, Any]) -> dict[str, Any]:
     for rank in tables(raw, "ranks"):
         text(rank, "role"), text(rank, "ended"), whole(rank, "rank"), whole(rank, "step"), finite(rank, "at")
         read_numbers(rank, "values")
+    for one in tables(raw, "open"):
+        text(one, "id"), text(one, "kind"), text(one, "state"), text(one, "why"), whole(one, "onset")
+    for one in tables(raw, "held"):
+        text(one, "action"), text(one, "remedy"), text(one, "does"), text(one, "reason")
+        finite({"until": 0.0, **{k: v for k, v in one.items() if v is not None}}, "until")
     for one in tables(raw, "silences"):
         text(one, "id"), text(one, "by"), text(one, "reason"), finite(one, "begins"), finite(one, "ends")
         if not all(isinstance(matcher, str) for matcher in rows(one, "matchers")):
@@ -127,10 +132,11 @@ def _show(said: dict[str, Any], alive: bool) -> None:
         _echo(f"armed     {rule}: {words}")
     for one in standing(said):
         _echo(f"silence   {silence_line(one)}")
-    for kind, state in said.get("open", []):
-        _echo(f"incident  {kind}: {state}")
-    for action, reason in said.get("held", []):
-        _echo(f"held      {action}: {reason}")
+    for one in said.get("open", []):
+        _echo(f"incident  {_incident(one)}")
+    for one in said.get("held", []):
+        for line in _waits(one):
+            _echo(line)
     if said.get("proposed"):
         _echo(f"proposed  {said['proposed']}")
     _echo(f"incidents {said.get('incidents', 0)} so far; gyrostat incidents shows them")
@@ -153,6 +159,23 @@ def _local(at: float) -> str:
         return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M %z")
     except (OverflowError, ValueError, OSError):
         return f"{at:g}"
+
+
+def _incident(one: dict[str, Any]) -> str:
+    why = f", {text(one, 'why')}" if text(one, "state") == "stopped" else ""
+    return f"{text(one, 'id')} {text(one, 'kind')}: {text(one, 'state')}{why} (began at step {one.get('onset', '?')})"
+
+
+def _waits(one: dict[str, Any]) -> list[str]:
+    """What it would do, what it waits for, and how long anybody has."""
+    does = f" {text(one, 'remedy')}" if text(one, "remedy") else ""
+    plan = f": {text(one, 'does')}" if text(one, "does") else ""
+    lines = [f"held      {text(one, 'action')}{does}{plan}", f"          {text(one, 'reason')}"]
+    if (until := one.get("until")) is not None:
+        left = max(0.0, until - time.time())
+        given = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
+        lines.append(f"          given up in {given}")
+    return lines
 
 
 def _off(said: dict[str, Any]) -> str:

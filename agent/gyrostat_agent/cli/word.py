@@ -21,6 +21,8 @@ from gyrostat_agent.rundir import existing, held
 from gyrostat_agent.sources.commands import give
 from gyrostat_rules.inputs import Verb
 
+_ANSWERS = (Verb.APPROVE, Verb.DENY)  # to an agent that asks; the other words hold for whoever watches next
+
 
 @click.command()
 @click.argument("action")
@@ -103,10 +105,14 @@ def say(path: str, verb: str, arguments: dict[str, str]) -> None:
 
 def _lay(run: RunDirectory, verb: str, words: dict[str, str]) -> None:
     """Lay it before the agent of this machine's run, and listen to its journal."""
+    holder = held(run)
+    if not holder and verb in _ANSWERS:
+        raise SetupError(
+            f"no agent watches {run.path} now, so nothing there waits for that word; gyrostat status tells how it ended"
+        )
     ear = Ear(run)
     try:
         give(run, verb, words)
-        holder = held(run)
         answer = ear.hear(verb, words) if holder else ""
     except OSError as error:
         raise SetupError(f"{run.agent}: {error.strerror}; run this as the agent's user") from None
