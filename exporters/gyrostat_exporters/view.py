@@ -47,7 +47,7 @@ class Standing(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """An action that waits: what it would do, what for, and until when, in Unix seconds; infinite where none is asked."""
+    """An action that waits: what it would do, what for, and until when (Unix seconds; infinite where none is asked)."""
 
     action: str
     remedy: str
