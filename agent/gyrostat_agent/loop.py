@@ -247,6 +247,8 @@ class Agent:
         self._keep_facts(durable=True)
         self._tell(now, LEDGER, self._ledger_fault, "the ledger is written again")
         self._checkpoints.keep(keep(self.engine.state, self._settings.pins))
+        if self._around is not None:
+            self._around.set_processes([p.pid for p in self.engine.state.processes.values() if p.pid and not p.ended])
         self._tell(now, "pins", self._checkpoints.pin_fault, "checkpoints are pinned again")
 
     def _tell(self, now: float, what: str, fault: str, well: str) -> None:

@@ -38,3 +38,6 @@ class Surroundings(Protocol):
 
     def set_root(self, path: str) -> None:
         """Where the trainer says its checkpoints lie."""
+
+    def set_processes(self, pids: Sequence[int]) -> None:
+        """Which processes of the run live, as their own machines number them."""

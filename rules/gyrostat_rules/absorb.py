@@ -85,7 +85,7 @@ def _take_hello(state: State, moment: Moment, hello: Hello) -> None:
     state.processes[key] = process
     hands.announced(state, moment, process, hello)
     process.incarnation, process.world, process.root = hello.incarnation, hello.world, hello.checkpoint_root
-    process.last_directive = hello.last_directive
+    process.last_directive, process.pid = hello.last_directive, hello.pid
     process.knobs = {k.name: k for k in hello.knobs}
     process.procedures = list(hello.procedures)
     process.ended, process.asked = ("", False) if new_life else (process.ended, process.asked)

@@ -22,7 +22,7 @@ class Process:
 
     ``told``: records of this life, a step in two records counted once. ``sources``: the newest step that each of
     those who tell of it has told. ``announced``: the step of its newest Hello; ``moved``: how often one has shown a
-    knob, by its name, that nobody here had turned.
+    knob, by its name, that nobody here had turned. ``pid`` is as its own machine numbers it.
     """
 
     role: str
@@ -44,6 +44,7 @@ class Process:
     sources: dict[str, int] = field(default_factory=dict)
     announced: int = -1
     moved: dict[str, int] = field(default_factory=dict)
+    pid: int = 0
 
     @property
     def died(self) -> bool:

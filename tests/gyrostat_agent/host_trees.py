@@ -101,11 +101,11 @@ class Watching:
 
     def sample(self, now: float, step: int = -1, segment: int = 0, pids: Iterable[int] = ()) -> list[Item]:
         """What one sample at ``now`` gives."""
-        pids = tuple(pids)
-        items = self.source.drain(now, step, segment, pids)
+        self.source.set_processes(pids)
+        items = self.source.drain(now, step, segment)
         assert self._rang.wait(_PATIENCE_S), "no sample came"
         self._rang.clear()
-        return items + self.source.drain(now, step, segment, pids)
+        return items + self.source.drain(now, step, segment)
 
     def seek(self, now: float, wanted: Callable[[Item], bool], step: int = -1) -> tuple[Item, float]:
         """The first such item, and when it came: seconds go by until it does."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from gyrostat.wire.fields import clean
 from gyrostat_agent.sources import checkpointfolder
 from gyrostat_agent.sources.checkpointfolder import Folder, Saved
+from gyrostat_agent.sources.diskroom import room
 from gyrostat_agent.sources.folderpieces import CrowdedError, Piece, children, pieces
 
 _STEP = re.compile(r"[0-9]{1,18}$")
@@ -25,11 +26,15 @@ _TRY_AGAIN_SECONDS = 10.0
 
 
 class Look(NamedTuple):
-    """What one look at ``at`` has found. ``faults``: why checkpoints in each root cannot be timed, or ''."""
+    """What one look at ``at`` has found. ``faults``: why checkpoints in each root cannot be timed, or ''.
+
+    ``room``: what the file systems below can take yet, by its series.
+    """
 
     at: float
     saved: tuple[Saved, ...]
     faults: dict[str, str]
+    room: dict[str, float]
 
 
 class CheckpointTimes:
@@ -39,6 +44,7 @@ class CheckpointTimes:
         self._given = tuple(os.path.abspath(root) for root in roots)
         self._told = ""
         self._roots: dict[str, Root] = {}
+        self._sizes: dict[str, int] = {}
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -52,8 +58,13 @@ class CheckpointTimes:
     def look(self, now: float) -> Look:
         """Look at all roots."""
         self._roots = {path: self._roots.get(path) or Root(path) for path in self.roots}
-        found = [saved for root in self._roots.values() for saved in root.look(now)]
-        return Look(now, tuple(found), {path: root.fault for path, root in self._roots.items()})
+        found: list[Saved] = []
+        for path, root in self._roots.items():
+            new = list(root.look(now))
+            self._sizes[path] = new[-1].bytes if new else self._sizes.get(path, 0)
+            found += new
+        faults = {path: root.fault for path, root in self._roots.items()}
+        return Look(now, tuple(found), faults, room({path: self._sizes[path] for path in self._roots}))
 
 
 class Root:

@@ -1,5 +1,5 @@
 """Host source: what the kernel says of the machine that the run is on, as one record a second, and its faults in words;
-and how long checkpoints take to be saved.
+how long checkpoints take to be saved, and what room there is for the next.
 
 Drained by the loop. A record bears role ``host``, the machine's rank, and the id of its boot as the incarnation; as to
 its step and to faults, what ``gpu`` says holds here too. All is read from /proc, /sys and the kernel's log, without
@@ -52,13 +52,11 @@ class HostSource:
         self._told_xids: set[tuple[int, str]] = set()
         self._kills: dict[str, float] = {}
 
-    def drain(self, now: float, step: int = -1, segment: int = 0, pids: Iterable[int] = ()) -> list[Item]:
+    def drain(self, now: float, step: int = -1, segment: int = 0) -> list[Item]:
         """What has been sampled since the last call, at once; ``now`` is Unix seconds.
 
-        ``step`` is the newest that the trainer has told, -1 where it has told none, and ``segment`` its segment;
-        ``pids`` are those of the run's processes, as this machine numbers them.
+        ``step`` is the newest that the trainer has told, -1 where it has told none, and ``segment`` its segment.
         """
-        self._host.pids = tuple(pids)
         items: list[Item] = []
         for sample in self._sampler.drain(now):
             if isinstance(sample, Exception):
@@ -72,6 +70,10 @@ class HostSource:
     def set_root(self, path: str) -> None:
         """Where the trainer says its checkpoints lie: they are timed there too."""
         self._times.set_root(path)
+
+    def set_processes(self, pids: Iterable[int]) -> None:
+        """Those of the run's processes, as they number themselves: what was never seen here is not counted."""
+        self._host.pids = tuple(pids)
 
     def offsets(self) -> Mapping[str, int]:
         """Nothing can be read twice here."""
@@ -105,6 +107,8 @@ class HostSource:
             for root, fault in {"": "", **look.faults}.items():
                 yield from self._say(clean(f"checkpoints {root}".rstrip()), fault)
             yield from (self._record(_values(saved), step, segment, look.at) for saved in look.saved)
+            if look.room:
+                yield self._record(look.room, step, segment, look.at)
         if self._looks.waiting(now) > _HANGS_SECONDS:
             fault = f"no answer for {_HANGS_SECONDS:.0f} s from the file system of the checkpoints: does it hang?"
             yield from self._say("checkpoints", fault)

@@ -70,6 +70,11 @@ class Surroundings:
         if self._host is not None:
             self._host.set_root(path)
 
+    def set_processes(self, pids: Sequence[int]) -> None:
+        """Which processes of the run live: the machine is asked what they use."""
+        if self._host is not None:
+            self._host.set_processes(pids)
+
     def close(self) -> None:
         """End their threads."""
         for source in self._sampled:

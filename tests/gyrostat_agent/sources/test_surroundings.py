@@ -64,7 +64,10 @@ def test_posted_metrics_become_an_incident(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("told", [False, True], ids=["read by its log", "told by its trainer"])
 def test_a_save_is_seen_on_the_page(tmp_path: Path, told: bool) -> None:
-    """Where checkpoints lie is given, or stands in the trainer's Hello; how long they take is told."""
+    """Where checkpoints lie is given, or stands in the trainer's Hello; how long they take, and what fits yet, is told.
+
+    Who tells of itself by an SDK is found among the machine's processes: what memory the run has stands there.
+    """
     (tmp_path / "train.log").write_text("step: 1 loss: 0.5\n")
     options = ["--host"] if told else ["--host", "--checkpoints", str(tmp_path / "out"), "--log",
                                        str(tmp_path / "train.log")]  # fmt: skip
@@ -72,19 +75,25 @@ def test_a_save_is_seen_on_the_page(tmp_path: Path, told: bool) -> None:
         [*BASE, "agent", str(tmp_path / "run"), "--listen", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True
     )
     try:
+        trainer = None
         assert agent.stderr is not None
         found = re.search(r"http://(127\.0\.0\.1:\d+)", agent.stderr.readline())
         assert found is not None
         if told:
-            Telemetry(tmp_path / "run", rank=0, world=1, checkpoint_root=tmp_path / "out").close()
+            trainer = Telemetry(tmp_path / "run", rank=0, world=1, checkpoint_root=tmp_path / "out")
+            trainer.record(1, loss=0.5)
+        wanted = [r'"checkpoint_bytes"\} 1000\.0', r'"checkpoint_room"\} [1-9]']
+        wanted += [r'"host_run_processes_alive"\} 1\.0', r'"host_run_memory_bytes"\} [1-9]'] if told else []
         end, page, step = time.monotonic() + DEADLINE, "", 0
-        while not re.search(r'role="host",series="checkpoint_bytes"\} 1000\.0', page):
+        while not all(re.search('role="host",series=' + one, page) for one in wanted):
             assert time.monotonic() < end, page
             step += 1  # the first of them come before it looks
             (tmp_path / f"out/global_step_{step}").mkdir(parents=True)
             (tmp_path / f"out/global_step_{step}/.metadata").write_text("x" * 1000)
             time.sleep(0.2)
             page = urllib.request.urlopen(f"http://{found[1]}/metrics", timeout=10).read().decode()
+        if trainer is not None:
+            trainer.close()
     finally:
         agent.terminate()
         agent.communicate(timeout=DEADLINE)

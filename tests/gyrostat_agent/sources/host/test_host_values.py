@@ -6,14 +6,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from host_trees import BOOT, Tree, Watching
 from nvml_runs import records, words
 
 from gyrostat.wire import Record
+from gyrostat_agent.sources.diskroom import room
 from gyrostat_rules.inputs import Item, SourceState
 
+DISK = SimpleNamespace(f_frsize=1, f_blocks=9, f_bfree=5, f_bavail=5, f_files=9, f_favail=5)
 PAGE = Path(__file__).parents[4] / "docs/series.md"
 
 
@@ -171,7 +174,7 @@ def test_the_page_of_series_lists_what_is_told(tree: Tree, watching: Watching) -
     """Who writes a rule finds every name on the page, and no name that is never told."""
     tree.process(7)
     tree.cgroup("/pod/trainer", 0, limit="8192")
-    told = set(_a_save(tree, True).values)
+    told = {*_a_save(tree, True).values, *room({"": 1}, lambda _: DISK)}
     for second in range(3):
         tree.cpu(10 * second, 0, 0, 10 * second, 0, 0, 0, 0)
         tree.rdma("mlx5_0", 1, port_rcv_data=second, port_xmit_data=0)
