@@ -74,7 +74,7 @@ def read(root: str) -> tuple[dict[str, Any] | None, str]:
     """``(facts, "")``, ``(None, "")`` where there is none, ``(None, why)`` where it cannot be believed."""
     try:
         check_folder(os.path.dirname(path_of(root)))
-        raw = _parsed(read_trusted(path_of(root), _LIMIT))
+        raw = parsed(read_trusted(path_of(root), _LIMIT))
     except FileNotFoundError:
         return None, ""
     except (OSError, RightsError, ValueError) as error:
@@ -97,7 +97,7 @@ def heads_of(written: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(h for h in found if isinstance(h, str) and h and not h.startswith("0:")))
 
 
-def _parsed(data: bytes) -> Any:
+def parsed(data: bytes) -> Any:
     """Its JSON; raises ValueError or RecursionError where the journal could not take it in as it is.
 
     A ledger goes into the journal before it is judged: what cannot be written there would end the agent at every start.

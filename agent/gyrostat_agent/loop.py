@@ -10,12 +10,13 @@ fails ends the pass with TemporaryError or JournalError, and the next pass begin
 from collections.abc import Callable, Mapping, Sequence
 
 from gyrostat.wire import Hello, RunDirectory
-from gyrostat_agent import failpoints, ledgerfile
+from gyrostat_agent import failpoints
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.custody import Custody
 from gyrostat_agent.errors import TemporaryError
+from gyrostat_agent.ledgerkeeping import LedgerKeeping
 from gyrostat_agent.recovery import doubt, recover, settle, trust
-from gyrostat_agent.senses import Checkpoints, Surroundings
+from gyrostat_agent.senses import Checkpoints, Job, Surroundings
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.commands import CommandFiles
 from gyrostat_agent.sources.eventlogs import EventLogs
@@ -39,7 +40,6 @@ from gyrostat_rules.inputs import (
     Verb,
 )
 from gyrostat_rules.keeping import keep
-from gyrostat_rules.ledger import facts
 from gyrostat_rules.remedies import ENDS_THE_POD, NEEDS_APPROVAL
 
 _FACTS_OF_A_RUN = ("jumped", "released")
@@ -50,7 +50,7 @@ class Agent:
 
     def __init__(
         self, run: RunDirectory, settings: Settings, checkpoints: Checkpoints, clock: Callable[[], float],
-        around: Surroundings | None = None,
+        around: Surroundings | None = None, job: Job | None = None,
     ) -> None:  # fmt: skip
         self._run, self._settings, self._checkpoints, self._clock = run, settings, checkpoints, clock
         self._directives = DirectiveFiles(run)
@@ -61,10 +61,7 @@ class Agent:
         self._around = around
         self._logs = LogFiles(settings.logs, self.journal.offsets(), FORMATS.get(settings.log_format))
         self._events = EventLogs(settings.logs, self.journal.offsets())
-        self._ledger_due = True  # the last agent may have died between its journal and its ledger
-        self._ledger_durable = False
-        self._ledger_fault = self._ledger_root = ""
-        self._ledger_mark: ledgerfile.Mark | None = None
+        self._ledger = LedgerKeeping(self.journal.head, lambda: self.custody.heads, job)
         self._faults_told: dict[str, str] = {}
         self._unsaved = 0
         self._next_tick = 0.0
@@ -111,7 +108,7 @@ class Agent:
     def close(self) -> None:
         """Leave in order: the next start need not replay."""
         self._save_snapshot()
-        self._keep_facts(durable=True)
+        self._ledger.keep(self.engine.state, durable=True)
         self._records.close()
         self._logs.close()
         self.journal.close()
@@ -138,7 +135,7 @@ class Agent:
         self._take(Pack(now, settings.pack_digest, settings.pack_text))
         words = {"mode": settings.mode, "approvals": settings.approvals, "run": settings.run, "next_directive": floor}
         self._take(Command(now, Verb.CONFIGURE, words))
-        if self._keep_facts(durable=True):
+        if self._ledger.keep(self.engine.state, durable=True):
             paused = self._is_paused(now)
             if failed := settle(self.engine, self._directives, now, self._spoilt, paused=paused):
                 self._take(Batch(now, tuple(failed)))
@@ -150,7 +147,7 @@ class Agent:
         if root is None:
             return
         self._fresh = False
-        found, why = ledgerfile.read(root) if root else (None, "")
+        found, why = self._ledger.read(root)
         older = any(isinstance(i, Hello) and i.last_directive > 0 for i in items)
         if found is not None:
             self._take(Command(now, Verb.LEDGER, found))
@@ -185,8 +182,8 @@ class Agent:
         self.turns += 1
         self._unsaved += 1
         noted = self.custody.see(seq, entries)
-        self._ledger_due = self._ledger_due or noted or any(map(_must_outlive_the_pod, entries))
-        self._keep_facts()
+        self._ledger.note(noted or any(map(_must_outlive_the_pod, entries)))
+        self._ledger.keep(self.engine.state)
         failed = [f for e in sent for f in self._carry_out(e)]
         self._look_for_root()
         if failed:
@@ -203,9 +200,9 @@ class Agent:
                 ]
         if entry.data.get("remedy") in ENDS_THE_POD:
             try:
-                self._write_ledger(durable=True)
+                self._ledger.write(self.engine.state, durable=True)
             except TemporaryError as error:
-                self._ledger_fault = self._faults_told[LEDGER] = str(error)  # said here, so that the next one waits
+                self._ledger.fault = self._faults_told[LEDGER] = str(error)  # said here, so that the next one waits
                 said = SourceState(LEDGER, SourceWord.DAMAGED, str(error))
                 return [said, Delivery(entry.subject, DeliveryWord.PUT_OFF, str(error))]
         failed = self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
@@ -244,8 +241,11 @@ class Agent:
         if not self.engine.state.settings.distrust:
             self.custody.tidy(now)
         self._tell(now, "journal", self.custody.fault, "what nobody needs is let go again")
-        self._keep_facts(durable=True)
-        self._tell(now, LEDGER, self._ledger_fault, "the ledger is written again")
+        self._ledger.keep(self.engine.state, durable=True)
+        self._tell(now, LEDGER, self._ledger.fault, "the ledger is written again")
+        self._tell(now, "kubernetes", self._ledger.trouble, "the job can be acted on")
+        if why := "" if self._fresh else self._ledger.late_doubt(self.engine.state):
+            self._take(Command(now, Verb.DISTRUST, {"reason": why}))
         self._checkpoints.keep(keep(self.engine.state, self._settings.pins))
         if self._around is not None:
             self._around.set_processes([p.pid for p in self.engine.state.processes.values() if p.pid and not p.ended])
@@ -263,29 +263,6 @@ class Agent:
             self.custody.save(self.engine.snapshot(), self.engine.state.step)
             self._unsaved = 0
             failpoints.reach("snapshot.saved")
-
-    def _keep_facts(self, *, durable: bool = False) -> bool:
-        """Write the ledger where it is due; False where that failed: said by ``_tidy``, and tried again there."""
-        try:
-            self._write_ledger(durable=durable)
-        except TemporaryError as error:
-            self._ledger_fault = str(error)
-            return False
-        self._ledger_fault = ""
-        return True
-
-    def _write_ledger(self, *, durable: bool) -> None:
-        """The few facts that must outlive the pod, beside the checkpoints. One that is not believed is left alone."""
-        state = self.engine.state
-        trainer = state.trainer()
-        due = self._ledger_due or (durable and not self._ledger_durable)
-        if due and trainer is not None and trainer.root and not state.settings.distrust:
-            last = self._ledger_mark if trainer.root == self._ledger_root else None
-            self._ledger_mark = ledgerfile.write(
-                trainer.root, facts(state), self.journal.head(), durable=durable, last=last, heads=self.custody.heads
-            )
-            self._ledger_root = trainer.root
-            self._ledger_due, self._ledger_durable = False, durable
 
 
 def _must_outlive_the_pod(entry: Entry) -> bool:

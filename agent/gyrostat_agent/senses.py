@@ -1,7 +1,7 @@
 """Senses: what the loop needs of those through which it sees checkpoints and surroundings."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from gyrostat_rules.inputs import CheckpointSeen, Item
 from gyrostat_rules.keeping import Keep
@@ -28,6 +28,23 @@ class Checkpoints(Protocol):
 
     def recheck(self, path: str, digest: str) -> CheckpointSeen:
         """Whether it still is what was verified, right before it is used."""
+
+
+class Job(Protocol):
+    """What the loop needs of the job that owns this pod, where it is in a cluster; none of it waits."""
+
+    @property
+    def trouble(self) -> str:
+        """What cannot be done to the job now, and why, or ''."""
+
+    def remember(self, facts: Mapping[str, Any], head: str) -> None:
+        """The ledger, as it was written beside the checkpoints."""
+
+    def reconciled(self, found: dict[str, Any] | None, why: str) -> tuple[dict[str, Any] | None, str]:
+        """Which ledger to take up, and why none: that beside the checkpoints, or what the job bears."""
+
+    def late_doubt(self, facts: Mapping[str, Any]) -> str:
+        """Why the job knows more than this history, or ''."""
 
 
 class Surroundings(Protocol):

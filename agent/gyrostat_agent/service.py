@@ -6,12 +6,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gyrostat.wire import RunDirectory
 from gyrostat.wire.fields import clean
 from gyrostat_agent import statusfile
 from gyrostat_agent.access.wordserver import WordServer
+from gyrostat_agent.alertpush.history import endings
+from gyrostat_agent.alertpush.push import Push
 from gyrostat_agent.checkpoints import CheckpointSource, ChildVerifier
 from gyrostat_agent.errors import AgentError, SetupError
 from gyrostat_agent.journal import JournalError
@@ -21,10 +23,15 @@ from gyrostat_agent.server import Server
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.surroundings import Surroundings
 from gyrostat_agent.sources.wakeup import WakeUp
+from gyrostat_exporters.alertmanager import Links
+from gyrostat_exporters.cases import Endings, cases
 from gyrostat_exporters.metrics import Latest
 from gyrostat_exporters.view import Tally, View, nothing, view
 from gyrostat_rules.detectors.stall import Stall, is_silent
 from gyrostat_rules.packfile import parse
+
+if TYPE_CHECKING:
+    from gyrostat_agent.kubernetes.process import JobProcess
 
 _STUCK_SECONDS = 30.0
 _LAST_PASSES = 100
@@ -49,6 +56,7 @@ class Service:
         )  # fmt: skip
         self._latest, self._tally = Latest(), Tally()
         rules = parse(settings.pack_text).rules
+        self._rules, self._endings = {r.alert: r for r in rules}, Endings()
         self._severities = {r.alert: r.severity for r in rules}
         self._stall = next((r.params for r in rules if r.detector == "stall"), Stall())
         self._passed = time.monotonic()
@@ -57,6 +65,8 @@ class Service:
         self._trouble = ""
         self._server = _elsewhere(lambda at: Server(at, self._latest, self._stuck), listen, say) if listen else None
         self._words = _elsewhere(self._word_server, settings.control, say) if settings.control else None
+        self._push = self._pushing()
+        self._job = _job(run, settings, say) if settings.kubernetes else None
         if self._wake.polling:
             say(self._wake.polling)
 
@@ -70,12 +80,13 @@ class Service:
         while not self._ending or not looked:
             looked = True
             try:
-                agent = Agent(self._run, self._settings, self._checkpoints, time.time, self._around)
+                agent = Agent(self._run, self._settings, self._checkpoints, time.time, self._around, self._job)
             except (AgentError, JournalError) as error:
                 backoff = self._wait_out(error, backoff)
                 continue
             self._tell_start(agent)
             try:
+                self._endings = endings(agent.journal, time.time()) if self._push else self._endings
                 self._passes(agent)
                 backoff = _BACKOFF
                 agent.close()
@@ -98,6 +109,14 @@ class Service:
     def _word_server(self, at: str) -> WordServer:
         token, names = self._settings.control_token, self._settings.control_names
         return WordServer(at, self._run, self._say, token_file=token, names=names)
+
+    def _pushing(self) -> Push | None:
+        chosen = self._settings
+        if not chosen.alertmanagers:
+            return None
+        page = chosen.external_url or (f"http://{self._server.address}" if self._server else "")
+        links = Links(page, chosen.runbook_base)
+        return Push(chosen.alertmanagers, self._latest, links, self._say, token_file=chosen.alertmanager_token)
 
     def _passes(self, agent: Agent) -> None:
         gc.collect()
@@ -140,6 +159,9 @@ class Service:
                 self._say(f"step {entry.step}  {entry.kind} {entry.subject}: {entry.text}")
         if self._words is not None:
             self._words.heard(agent.entries)
+        self._endings.hear(agent.entries)
+        if self._job is not None:
+            self._job.tell(agent.entries)
         agent.entries, agent.taken = [], []
         now = time.monotonic()
         if not urgent and now - self._shown < _SHOW_SECONDS:
@@ -148,10 +170,15 @@ class Service:
         self._tally.missing, self._tally.damaged, self._tally.turns = agent.missing, agent.damaged, agent.turns
         self._tally.requests = self._words.counts() if self._words else self._tally.requests
         shown = view(agent.engine.state, self._tally, self._severities, self._blind(agent))
+        if self._push is not None:
+            told = cases(agent.engine.state, self._rules, self._endings, time.time())
+            shown = shown._replace(cases=told, pushed=self._push.counts())
         self._publish(shown._replace(head=agent.custody.heads[-1], journal_bytes=agent.custody.bytes))
 
     def _publish(self, shown: View) -> None:
         self._latest.view = shown
+        if self._push is not None:
+            self._push.look()
         statusfile.write(self._run, shown, self._server.address if self._server else "")
 
     def _blind(self, agent: Agent) -> list[str]:
@@ -195,6 +222,10 @@ class Service:
         self._wake.ring()
 
     def _leave(self) -> int:
+        if self._job is not None:
+            self._job.close()
+        if self._push is not None:
+            self._push.close()
         if self._server is not None:
             self._server.close()
         if self._words is not None:
@@ -205,6 +236,15 @@ class Service:
         self._wake.close()
         self._lock.release()
         return 0
+
+
+def _job(run: RunDirectory, settings: Settings, say: Callable[[str], None]) -> "JobProcess":
+    """The job that owns this pod, as a process of the run; what is missing is said by the loop, and ends nothing."""
+    from gyrostat_agent.kubernetes.process import JobProcess, connect
+
+    process = JobProcess(run, settings.run, connect, say)
+    process.start()
+    return process
 
 
 def _elsewhere(serve: Callable[[str], _Served], listen: str, say: Callable[[str], None]) -> _Served:

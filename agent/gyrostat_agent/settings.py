@@ -21,7 +21,11 @@ class Settings(NamedTuple):
     at; 512 MiB hold that of one rank at a step every two seconds, and are bearable where the disk is memory.
     ``control`` (HOST:PORT) takes people's words over HTTP, '' for none, for they are files; from those who show what is
     in ``control_token``, the agent's own file where that is ''. ``control_names`` are names that this machine may be
-    asked for by, beside its addresses.
+    asked for by, beside its addresses. ``alertmanagers`` are the URLs of those that are told of incidents, none unless
+    asked for, with the token in the file ``alertmanager_token`` where they want one; what alerts link to lies below
+    ``runbook_base``, and at ``external_url`` where people reach the agent's page by another name than its own.
+    ``kubernetes``: the job that owns this pod is looked for and may be acted on; not unless asked for, for it takes
+    rights and 35 MB of memory.
     """
 
     run: str
@@ -46,3 +50,8 @@ class Settings(NamedTuple):
     control: str = ""
     control_token: str = ""
     control_names: tuple[str, ...] = ()
+    alertmanagers: tuple[str, ...] = ()
+    alertmanager_token: str = ""
+    runbook_base: str = ""
+    external_url: str = ""
+    kubernetes: bool = False

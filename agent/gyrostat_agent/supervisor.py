@@ -18,6 +18,7 @@ from typing import Any
 
 from gyrostat import Control, Telemetry
 from gyrostat.wire import Exit, RunDirectory
+from gyrostat.wire.fields import read_numbers
 from gyrostat.wire.layout import RUN_DIR, RUN_NAME
 from gyrostat_agent.agentprocess import AgentProcess
 from gyrostat_agent.armedrules import armed
@@ -26,6 +27,7 @@ from gyrostat_agent.launch.flags import Launcher, resumed
 from gyrostat_agent.launch.ossignals import ENDING, arrivals, hold, reached_all, stop_here
 from gyrostat_agent.launch.tail import Plan, Tail
 from gyrostat_agent.launch.tee import sdk_speaks
+from gyrostat_agent.launch.turns import Turns
 
 _LIVE_SECONDS = 1.0  # between looks at the bell while the trainer runs: a hung or poisoned one may be restarted
 _DEAD_SECONDS = 0.05  # the same while a verdict is awaited
@@ -78,6 +80,7 @@ class Supervisor:
         self._mend_within = mend_within
         self._agent_takes_up = agent_takes_up
         self._grace, self._launcher, self._at_end = grace, launcher, at_end
+        self._turns = Turns(command, launcher)
         self._tail = Tail(tail or Plan(), RunDirectory(self._path), say)
         self._pid = self._status = 0
         self._asks = 0  # signals since the trainer's start that ask the run to end
@@ -110,7 +113,8 @@ class Supervisor:
     def _join(self) -> None:
         """Become a process of the run, and start its agent."""
         self._telemetry = Telemetry(self._path, run=self._run, role="supervisor", rank=0, world=1)
-        self._control = Control(self._telemetry, procedures={"restart": self._restart, "release": self._release})
+        obeys = {"restart": self._restart, "release": self._release}
+        self._control = Control(self._telemetry, knobs=self._turns.knobs(), procedures=obeys)
         if fault := self._telemetry.counts.fault:
             say(f"{fault}; the trainer runs, but nothing can restart it")
         mask = self._mask | set(self._agent_takes_up)
@@ -207,27 +211,34 @@ class Supervisor:
             raise RestartError(f"gyrostat run was started in mode {self._mode}; give it --mode act{arm}")
         if self._restarts >= _MOST_RESTARTS:
             raise RestartError(f"{self._restarts} restarts in one life of the supervisor are the most; look at the run")
-        command, changed = self._resuming(str(arguments.get("checkpoint", "")))
+        wanted = read_numbers(arguments, "knobs")
+        if why := self._turns.unfit(wanted):
+            raise RestartError(why)
+        command, changed = self._resuming(str(arguments.get("checkpoint", "")), wanted)
         asks = self._asks if self._pid else 0
         if self._pid:
             self._end_trainer()
         if self._asks > asks:
             raise RestartError("a signal asked the run to end")
         self._start(command)
+        self._turns.values.update(wanted)
         self._restarts += 1
         say(f"restarted by the agent: the trainer is pid {self._pid}{changed and f', with {changed}'}")
         return {"pid": self._pid, **({"flags": changed} if changed else {})}
 
-    def _resuming(self, checkpoint: str) -> tuple[Sequence[str], str]:
+    def _resuming(self, checkpoint: str, wanted: Mapping[str, float]) -> tuple[Sequence[str], str]:
         """The command to start, and which of its flags are changed, in words; a trainer with the SDK needs none."""
         if not checkpoint or sdk_speaks(RunDirectory(self._path).records):
+            if wanted:
+                raise RestartError("a trainer with the SDK turns its knobs by itself")
             return self._command, ""  # it finds ``resume.json`` by itself
         if self._launcher is None:
             raise RestartError("the command is in no table of flags: it cannot be told from where to resume; --flags")
         found = resumed(self._command, self._launcher, checkpoint)
         if found is None:
             raise RestartError(f"{self._launcher.title} cannot be given {checkpoint}, not named as its own are")
-        return found.command, ", ".join(found.said)
+        turned = self._turns.applied(found.command, wanted)
+        return turned.command, ", ".join((*found.said, *turned.said))
 
     def _may_restart(self) -> bool:
         """True in mode act, and in mode shadow while the agent shows that a rule is armed."""

@@ -63,6 +63,12 @@ NAMES: dict[str, Name] = {
     "gyrostat_journal_turn": Name(GAUGE, (), "The turn of the journal whose hash is shown here."),
     "gyrostat_journal_hash": Name(GAUGE, ("part",), "That hash in four parts of 32 bits, for journal verify --head."),
     "gyrostat_control_requests": Name(COUNTER, ("answer",), "Requests at the --control address, by what they got."),
+    "gyrostat_alertmanager_alerts": Name(
+        COUNTER, ("alertmanager", "outcome"), "Alerts told to an Alertmanager, by this agent: sent, failed or dropped."
+    ),
+    "gyrostat_alertmanager_waiting": Name(
+        GAUGE, ("alertmanager",), "Alerts that wait for an Alertmanager to take them."
+    ),
     "gyrostat_series_cut": Name(GAUGE, (), "Series and ranks that are not shown, to bound this page."),
 }
 
@@ -129,11 +135,19 @@ def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
     yield "gyrostat_turns", (), float(tally.turns)
     for answer, asked in tally.requests.items():
         yield "gyrostat_control_requests", (answer,), float(asked)
+    yield from _pushed_samples(view)
     yield from _bill_samples(tally)
     experts = shown(tally.loads)
     yield from _expert_samples(experts)
     yield "gyrostat_series_cut", (), float(view.cut + 2 * experts.cut)
     yield from _journal_samples(view)
+
+
+def _pushed_samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    for one in view.pushed:
+        for outcome, count in (("sent", one.sent), ("failed", one.failed), ("dropped", one.dropped)):
+            yield "gyrostat_alertmanager_alerts", (one.to, outcome), float(count)
+        yield "gyrostat_alertmanager_waiting", (one.to,), float(one.waiting)
 
 
 def _bill_samples(tally: Tally) -> Iterator[tuple[str, tuple[str, ...], float]]:

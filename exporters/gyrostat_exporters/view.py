@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
+from gyrostat_exporters.cases import Case
 from gyrostat_exporters.experts import Loads, remember
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
@@ -56,6 +57,17 @@ class Waiting(NamedTuple):
     until: float
 
 
+class Pushed(NamedTuple):
+    """How one Alertmanager (host and port) fares: alerts it took, did not take, will not get, and those that wait."""
+
+    to: str
+    sent: int = 0
+    failed: int = 0
+    dropped: int = 0
+    waiting: int = 0
+    fault: str = ""
+
+
 class View(NamedTuple):
     """A run at one moment. ``blind`` names what cannot be seen now, and why; empty is what ready means.
 
@@ -63,7 +75,8 @@ class View(NamedTuple):
     each with what it wants, None while it is too early to say; ``armed`` those that act in mode shadow too, each with
     its evidence or reason; ``proposed`` is the way back that waits for a person, '' where there is none; ``silences``
     those that stand or will.
-    ``head`` is a turn of the journal and its hash, noted now and then, '' before the journal is open.
+    ``head`` is a turn of the journal and its hash, noted now and then, '' before the journal is open. ``cases`` are
+    what Alertmanager is told and ``pushed`` how that fares, both empty where there is none.
     """
 
     run: str
@@ -86,6 +99,8 @@ class View(NamedTuple):
     silences: tuple[Silence, ...] = ()
     head: str = ""
     journal_bytes: int = 0
+    cases: tuple[Case, ...] = ()
+    pushed: tuple[Pushed, ...] = ()
 
 
 @dataclass(slots=True)

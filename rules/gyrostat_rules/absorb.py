@@ -10,14 +10,27 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gyrostat.wire import Hello, Record
-from gyrostat_rules import bystander, experts, faultlog, hands
+from gyrostat_rules import bystander, experts, faultlog, fellows, hands
 from gyrostat_rules.entries import EntryKind
-from gyrostat_rules.inputs import UNTOLD, Answer, CheckpointSeen, Delivery, Died, Ended, FaultLine, Item, SourceState
+from gyrostat_rules.inputs import (
+    UNTOLD,
+    AlertTold,
+    Answer,
+    CheckpointSeen,
+    Delivery,
+    Died,
+    Ended,
+    FaultLine,
+    Item,
+    SourceState,
+    SourceWord,
+)
 from gyrostat_rules.jump import forget_alerts, jumped, rewind
 from gyrostat_rules.manyranks import is_one_of_many, kept
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import answered, delivered, replaced
 from gyrostat_rules.remembered import Jump
+from gyrostat_rules.standing import NODE
 from gyrostat_rules.state import Process, State, Window, key_of
 
 _RECENT = 4
@@ -41,7 +54,7 @@ Step = tuple[int, bool, tuple[Record, ...]]  # step, whether it is complete, eac
 
 def completed(state: State, item: Item) -> Iterator[Step]:
     """The steps that an item completes, in order: its own, where all ranks have now spoken, and older ones."""
-    if not isinstance(item, Record) or not _is_complete(state.buckets.get(item.step, {}), state.world()):
+    if not isinstance(item, Record) or not _is_complete(state.buckets.get(item.step, {}), _heard(state)):
         return
     for step in sorted(s for s in state.buckets if s <= item.step):
         yield step, True, _in_order(state.buckets.pop(step))
@@ -49,7 +62,7 @@ def completed(state: State, item: Item) -> Iterator[Step]:
 
 def due(state: State, at: float) -> Iterator[Step]:
     """What else is to be looked at once all news has been taken in: what waits too long, and what cannot wait."""
-    world = state.world()
+    world = _heard(state)
     waiting = sorted(state.buckets)
     complete = max((s for s in waiting if _is_complete(state.buckets[s], world)), default=-math.inf)
     for place, step in enumerate(waiting):
@@ -59,6 +72,11 @@ def due(state: State, at: float) -> Iterator[Step]:
             yield step, True, _in_order(state.buckets.pop(step))
         elif any(not math.isfinite(sum(r.values.values())) for r in bucket.values()):
             yield step, False, _in_order(bucket)
+
+
+def _heard(state: State) -> int:
+    """How many ranks a step waits for: not for those of a node whose agent is not heard."""
+    return max(1, state.world() - state.unseen)
 
 
 def _is_complete(bucket: dict[str, Record], world: int) -> bool:
@@ -234,6 +252,8 @@ def _take_source(state: State, moment: Moment, source: SourceState) -> None:
     if state.sources.get(source.source) == [source.state, source.detail]:
         return
     state.sources[source.source] = [source.state, source.detail]
+    if source.source.startswith(NODE):
+        fellows.heard(state, source.source.removeprefix(NODE), source.state != SourceWord.STALE)
     moment.write(EntryKind.SOURCE, source.source, source.state, f"{source.source}: {source.detail}")
 
 
@@ -251,4 +271,5 @@ _TAKERS: dict[type, Callable[[State, Moment, Any], None]] = {
     SourceState: _take_source,
     Delivery: _take_delivery,
     FaultLine: faultlog.remember,
+    AlertTold: fellows.alerted,
 }

@@ -67,7 +67,7 @@ def advance(state: State, moment: Moment) -> None:
             _breached(state, moment, rule, key, reading)
         if rule.alert not in alerting:
             continue
-        for key in [k for k, a in state.alerts.items() if a.rule == rule.alert and k not in readings]:
+        for key in [k for k, a in state.alerts.items() if a.rule == rule.alert and k not in readings and not a.node]:
             if _speaks(rule, state.alerts[key], moment):
                 _cleared(state, moment, rule, key)
 
@@ -117,7 +117,7 @@ def _breached(state: State, moment: Moment, rule: Rule, key: str, reading: Readi
     alert.onset = min(alert.onset, reading.onset)
     if alert.last_step != moment.step:  # a step that waits for its ranks is looked at again and again
         alert.last_step, alert.last_at, moment.changed = moment.step, moment.at, True
-    alert.value, alert.why = reading.value, reading.why
+    alert.value, alert.why, alert.node = reading.value, reading.why, ""
     alert.evidence = dict(reading.evidence)
     if alert.state != FIRING and alert.state != state_now:
         alert.state = state_now

@@ -3,7 +3,8 @@
 # This order leads. A knob that nobody told to turn, found at the step of the trouble, explains all the rest.
 DIVERGENCE = "divergence"  # a death without a NaN: what it shows in is the weights, so that bad updates were applied
 NUMERIC = ("knobs", "nonfinite", DIVERGENCE, "mismatch", "experts", "entropy")
-APART = ("crash", "stall", "checkpoint", "hardware")  # never muted by numerics, never folded into them
+CRASH = "crash"
+APART = (CRASH, "stall", "checkpoint", "hardware")  # never muted by numerics, never folded into them
 KINDS = NUMERIC + APART
 REQUEST = "request"  # a person asked for it: no rule opens one, and it waits for no other
 _ORDER = (REQUEST, *KINDS)

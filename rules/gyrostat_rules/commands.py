@@ -6,6 +6,7 @@ from typing import Any
 from gyrostat_rules.approvals import approve, deny
 from gyrostat_rules.arming import arm, disarm, taken_up
 from gyrostat_rules.entries import EntryKind
+from gyrostat_rules.handover import stand
 from gyrostat_rules.inputs import Command, Verb
 from gyrostat_rules.ledger import restore
 from gyrostat_rules.moment import Moment
@@ -21,7 +22,7 @@ def obey(state: State, moment: Moment, command: Command) -> None:
     act = _VERBS.get(command.verb)
     said = act(state, moment, command.arguments) if act else f"command {command.verb!r} is not known"
     if said:
-        shown = None if command.verb == Verb.LEDGER else dict(command.arguments)
+        shown = None if command.verb in (Verb.LEDGER, Verb.STAND) else dict(command.arguments)
         moment.write(EntryKind.COMMAND, command.verb, "said", said, state.step, arguments=shown)
 
 
@@ -83,4 +84,5 @@ _VERBS: dict[str, Callable[[State, Moment, Mapping[str, Any]], str]] = {
     Verb.DISARM: disarm,
     Verb.SILENCE: silence,
     Verb.UNSILENCE: unsilence,
+    Verb.STAND: stand,
 }

@@ -16,6 +16,7 @@ from gyrostat_rules.bill import bill
 from gyrostat_rules.ceilings import remember
 from gyrostat_rules.commands import obey
 from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.fellows import unwrapped
 from gyrostat_rules.hands import watch
 from gyrostat_rules.incidents import fold
 from gyrostat_rules.inputs import Batch, Command, Input, Pack, Tick
@@ -107,7 +108,7 @@ class Engine:
         elif isinstance(given, Command):
             obey(self.state, news, given)
         elif isinstance(given, Batch):
-            for item in given.items:
+            for item in unwrapped(self.state, news, given.items):
                 absorb(self.state, news, item)
                 for step in completed(self.state, item):
                     self._look(news, *step)

@@ -2,9 +2,8 @@
 
 *Hold* is asked again at every moment: it ends when its reason does. *Deny* ends the incident: nothing more is
 tried, a person is asked; or, of a rung's own budget, this rung alone. The list below is the order of telling; the
-gravest verdict decides. Undoing is never held up (but where the history that says what there is to undo is not to
-be believed): a tripped breaker blocks harm and never blocks healing. Those that count are in ``ceilings``;
-docs/guards.md has them all in one table.
+gravest verdict decides. Undoing is never held up: a tripped breaker blocks harm and never blocks healing. Those that
+count are in ``ceilings``; docs/guards.md has them all in one table.
 """
 
 from collections.abc import Callable
@@ -12,16 +11,19 @@ from collections.abc import Callable
 from gyrostat_rules import series
 from gyrostat_rules.arming import acts_on
 from gyrostat_rules.breakage import unsure
-from gyrostat_rules.causes import NUMERIC, REQUEST, graver
+from gyrostat_rules.causes import CRASH, NUMERIC, REQUEST, graver
 from gyrostat_rules.ceilings import budget, ceiling, rung_budget, standstill
+from gyrostat_rules.handover import far
 from gyrostat_rules.hands import in_the_way
 from gyrostat_rules.inputs import LEDGER, SourceWord
 from gyrostat_rules.remedies import CONTROL, ENDS_THE_POD, NEEDS_APPROVAL, REMEDIES, alive
 from gyrostat_rules.silences import silenced, when
+from gyrostat_rules.standing import LEADER, NODE, decides
 from gyrostat_rules.state import State
 from gyrostat_rules.verdicts import ALLOW, DENY, HOLD, Case, Verdict
 from gyrostat_rules.verdicts import YES as _YES
 
+_LAST_WORDS_SECONDS = 2.0  # a log without an end of line is read as a line after one
 _TOLD_SECONDS = 60.0  # a page that was read longer ago than that says nothing of what goes on now
 
 
@@ -65,6 +67,17 @@ def mode(case: Case) -> Verdict:
     return _YES if acts_on(settings, case.incident) else Verdict(HOLD, f"mode is {settings.mode}")
 
 
+def standing(case: Case) -> Verdict:
+    """One agent decides for the run; of those who may, only that beside rank 0 can tell the trainer anything."""
+    stands = case.state.standing
+    if stands.follows:
+        return Verdict(HOLD, decides(stands), patient=True)
+    if far(case.state) and REMEDIES[case.action.remedy].capability == CONTROL:
+        node = case.state.processes["trainer/0"].node
+        return Verdict(HOLD, f"the agent beside rank 0, on {node}, is gone", patient=True)
+    return _YES
+
+
 def capability(case: Case) -> Verdict:
     """Somebody must be there to carry it out."""
     needs = REMEDIES[case.action.remedy].capability
@@ -75,17 +88,33 @@ def capability(case: Case) -> Verdict:
 
 
 def blind(case: Case) -> Verdict:
-    """No action on the word of a source that is stale or not understood. Damage passed over is no blindness."""
+    """No action on the word of a source that is stale or not understood. Damage passed over is no blindness.
+
+    Nor is a node whose agent is not heard, where a rank that is seen says the same.
+    """
+    alerts = [case.state.alerts[key].labels for key in case.incident.alerts if key in case.state.alerts]
+    tellers = [case.state.processes.get(f"{labels.get('role')}/{labels.get('rank')}") for labels in alerts]
+    unseen = bool(tellers) and all(p is not None and p.unseen for p in tellers)
     bad = [
-        f"{name}: {s[1]}" for name, s in case.state.sources.items() if s[0] in (SourceWord.STALE, SourceWord.FOREIGN)
+        f"{name}: {s[1]}"
+        for name, s in case.state.sources.items()
+        if s[0] in (SourceWord.STALE, SourceWord.FOREIGN) and (unseen or not name.startswith(NODE))
     ]
     return Verdict(HOLD, f"blind: {bad[0]}") if bad else _YES
+
+
+def last_words(case: Case) -> Verdict:
+    """A death waits for what its process told last, in another file than the news of its end: that may be the cause."""
+    if case.incident.kind != CRASH or case.moment.at - case.incident.fired_at >= _LAST_WORDS_SECONDS:
+        return _YES
+    return Verdict(HOLD, "what it told last may still come", patient=True)
 
 
 def written_down(case: Case) -> Verdict:
     """What may end the pod waits while the ledger cannot be written: who begins anew would know nothing of it."""
     said = case.state.sources.get(LEDGER)
-    if case.action.remedy not in ENDS_THE_POD or said is None or said[0] != SourceWord.DAMAGED:
+    shared = case.state.standing.word == LEADER  # by it the next leader knows what this one has begun
+    if not (shared or case.action.remedy in ENDS_THE_POD) or said is None or said[0] != SourceWord.DAMAGED:
         return _YES
     return Verdict(HOLD, said[1])
 
@@ -197,8 +226,10 @@ _DOINGS = {
 GUARDS: tuple[Callable[[Case], Verdict], ...] = (
     silence,
     mode,
+    standing,
     capability,
     blind,
+    last_words,
     written_down,
     sound,
     approval,
@@ -212,4 +243,4 @@ GUARDS: tuple[Callable[[Case], Verdict], ...] = (
     busy,
 )
 # What a person asked for by name is approved by that, in whatever mode, and counts against no budget of the agent's.
-ASKED: tuple[Callable[[Case], Verdict], ...] = (trusted, capability, written_down, busy)
+ASKED: tuple[Callable[[Case], Verdict], ...] = (trusted, standing, capability, written_down, busy)

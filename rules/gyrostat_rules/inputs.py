@@ -120,7 +120,30 @@ class FaultLine(NamedTuple):
     why: str
 
 
-Item = Record | Hello | Answer | Ended | Died | CheckpointSeen | SourceState | Delivery | FaultLine
+class AlertTold(NamedTuple):
+    """An alert of another node's agent has turned: firing or resolved. ``key`` is by what it is known there."""
+
+    key: str
+    rule: str
+    labels: Mapping[str, str]
+    state: str
+    onset: int
+    step: int
+    value: float
+    why: str
+    evidence: Mapping[str, Any] = {}
+
+
+class Forwarded(NamedTuple):
+    """What the agent on ``node`` forwards of its own ranks and alerts, in the order in which it saw it."""
+
+    node: str
+    items: "tuple[Item, ...]"
+
+
+Item = (
+    Record | Hello | Answer | Ended | Died | CheckpointSeen | SourceState | Delivery | FaultLine | AlertTold | Forwarded
+)
 
 
 class Batch(NamedTuple):
@@ -153,6 +176,7 @@ class Verb:
     DISARM = "disarm"
     SILENCE = "silence"
     UNSILENCE = "unsilence"
+    STAND = "stand"
 
 
 class Command(NamedTuple):

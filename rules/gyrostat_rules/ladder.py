@@ -5,15 +5,17 @@ from statistics import median
 from typing import Any
 
 from gyrostat.wire import Directive, Resume
+from gyrostat_rules.causes import CRASH
 from gyrostat_rules.certify import unfit
 from gyrostat_rules.entries import EntryKind
 from gyrostat_rules.guards import judge
 from gyrostat_rules.hands import reads
-from gyrostat_rules.incidents import ACTING, HELD, OPEN, QUIET_STEPS, STOPPED, move, undone_at
+from gyrostat_rules.incidents import ACTING, HELD, OPEN, QUIET_STEPS, RESOLVED, STOPPED, move, undone_at
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.pack import Playbook, Rung
 from gyrostat_rules.remedies import GO_BACK, REMEDIES
 from gyrostat_rules.remembered import Deed
+from gyrostat_rules.standing import decides
 from gyrostat_rules.state import Action, Incident, State
 from gyrostat_rules.verdicts import ALLOW, DENY, HOLD, Case, Verdict
 
@@ -29,6 +31,10 @@ def plan(state: State, moment: Moment) -> None:
         book = moment.pack.playbook(incident.kind)
         if incident.state not in (OPEN, HELD):
             continue
+        if state.standing.follows and _current(incident) is None:  # nothing is planned where another decides
+            incident.held_until = math.inf
+            move(moment, incident, HELD, decides(state.standing))
+            continue
         if book is None:
             move(moment, incident, STOPPED, f"no playbook for {incident.kind}")
             continue
@@ -38,6 +44,9 @@ def plan(state: State, moment: Moment) -> None:
             action.verdict, action.reason = DENY, reason
             _tell(moment, action, "passed by", f"{action.remedy} no longer fits: {reason}")
         elif incident.state == HELD or _is_quiet(state, incident):
+            continue
+        if incident.kind == CRASH and not _is_dead(state, incident):
+            move(moment, incident, RESOLVED, "what had ended lives again: somebody else has begun it anew")
             continue
         _climb(state, moment, incident, book)
 
@@ -83,6 +92,13 @@ def send_undo(state: State, moment: Moment, incident: Incident, action: Action, 
     undo.role, undo.knobs, undo.then = "trainer", list(action.restores), then
     undo.verdict, undo.explanation = ALLOW, why
     _issue(state, moment, incident, undo)
+
+
+def _is_dead(state: State, incident: Incident) -> bool:
+    """True while a process whose end it is about has not begun anew."""
+    told = [state.alerts[key].labels for key in incident.alerts if key in state.alerts]
+    ended = [state.processes.get(f"{labels.get('role')}/{labels.get('rank')}") for labels in told]
+    return any(process is not None and process.died for process in ended)
 
 
 def _is_quiet(state: State, incident: Incident) -> bool:
@@ -181,9 +197,11 @@ def _issue(state: State, moment: Moment, incident: Incident, action: Action) -> 
     action.expires_at = moment.at + _answer_seconds(state, action)
     who = state.trainer() if action.role == "trainer" else state.supervisor()
     assert who is not None
+    # A flag is no knob that can be set as it runs: it goes with what the restart is told.
+    knobs = () if action.remedy == "restart" else tuple(action.knobs)
     directive = Directive(
         action.number, state.run, action.role, who.incarnation, state.segment if action.role == "trainer" else 0,
-        action.id, action.expires_at, -1, tuple(action.knobs), action.procedure, action.arguments, incident.why[:300],
+        action.id, action.expires_at, -1, knobs, action.procedure, action.arguments, incident.why[:300],
     )  # fmt: skip
     action.orders = {"directive": directive.encode().decode()}
     if action.remedy == "restart":

@@ -39,6 +39,7 @@ class _Facts(NamedTuple):
     armed_as: Mapping[str, str] = {}
     silences: Mapping[str, Silence] = {}
     silence_count: int = 0
+    term: int = 0
 
 
 _NEEDED = tuple(n for n in _Facts._fields if n not in _Facts._field_defaults)
@@ -63,6 +64,7 @@ def facts(state: State) -> dict[str, Any]:
         "armed_as": to_plain(state.settings.armed_as),
         "silences": to_plain(state.silences),
         "silence_count": state.silence_count,
+        **({"term": state.standing.term} if state.standing.term else {}),
     }
 
 

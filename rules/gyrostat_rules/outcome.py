@@ -188,7 +188,7 @@ def _misread(state: State, moment: Moment, incident: Incident, action: Action, w
         _not_undone(moment, incident, action, why)
         return
     conclude(moment, action, INEFFECTIVE, why)
-    if (restores := left(state, moved(action))) and not state.settings.distrust:
+    if restores := left(state, moved(action)):
         action.restores = restores
         send_undo(state, moment, incident, action, OPEN, f"{why}: the knobs go back")
         return
@@ -206,7 +206,7 @@ def _apply(state: State, moment: Moment, incident: Incident, action: Action, ste
     action.applied_step = step if target is None else min(step, target)
     back = [c._replace(expect=c.value, value=c.expect, undo_of=action.number) for c in action.knobs]
     action.restores = left(state, back)
-    if action.remedy == "put_back":  # to what a hand had made of it, it is never turned again
+    if action.remedy in ("put_back", "restart"):  # what a hand had made of it; a flag, that only a restart turns
         action.restores = []
     if target is not None:  # the steps behind the onset are undone, however many a person took to answer
         incident.last_bad_step = min(incident.last_bad_step, incident.onset)

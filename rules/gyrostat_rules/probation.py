@@ -4,6 +4,7 @@ from gyrostat.wire import KnobChange
 from gyrostat_rules.breakage import unsure
 from gyrostat_rules.causes import REQUEST
 from gyrostat_rules.experiment import harmful, inert
+from gyrostat_rules.handover import far
 from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad, undone_at
 from gyrostat_rules.ladder import send_undo
 from gyrostat_rules.moment import Moment
@@ -19,7 +20,7 @@ _REMEMBERED = 200
 def check_probation(state: State, moment: Moment) -> None:
     """End what has proved itself, take back what has not, and let go of what has mended by itself."""
     for incident in state.incidents if state.may_plan(moment.at) else ():
-        if incident.state == PROBATION:
+        if incident.state == PROBATION and not far(state):  # what it gives back only the agent beside rank 0 can
             _watch(state, moment, incident, incident.actions[-1])
         elif incident.state in (OPEN, HELD):
             _let_go(state, moment, incident)
@@ -29,12 +30,11 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
     trainer, step = state.trainer(), state.examined()
     # The news of an end stands in another file than the last records: it is judged when all have been taken in.
     ended = not alive(trainer) and not moment.records
-    distrust = state.settings.distrust  # what is remembered of the knobs may be an older copy's
-    if incident.ousted and not distrust:
+    if incident.ousted:
         why = f"it was still being watched when another cause struck: {incident.ousted}"
         _resolve(state, moment, incident, action, why, UNKNOWN)
         return
-    if doubt := f"observe only: {distrust}" if distrust else unsure(state, incident):
+    if doubt := unsure(state, incident):
         if ended:
             move(moment, incident, STOPPED, f"the run ended, and nobody can say whether it has held: {doubt}")
         return

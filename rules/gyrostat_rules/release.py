@@ -14,7 +14,13 @@ _SECONDS = 3600.0
 def release(state: State, moment: Moment) -> None:
     """Once a death: where no restart is under way, planned or waiting for a word, the supervisor may go."""
     trainer, supervisor = state.trainer(), state.supervisor()
-    if trainer is None or supervisor is None or not alive(supervisor) or "release" not in supervisor.procedures:
+    if (
+        state.standing.follows
+        or trainer is None
+        or supervisor is None
+        or not alive(supervisor)
+        or "release" not in supervisor.procedures
+    ):
         return
     death = f"{supervisor.incarnation} {trainer.incarnation}"  # a trainer may die before it has a name
     if not trainer.died or state.released == death or not may_act(state.settings) or _pending(state):

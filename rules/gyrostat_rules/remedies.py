@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gyrostat.wire import KnobChange, KnobState
 from gyrostat_rules import series
+from gyrostat_rules.causes import CRASH
 from gyrostat_rules.certify import choose
 from gyrostat_rules.diagnosis import diagnose
 from gyrostat_rules.evidence import DATA, suspects
@@ -35,6 +36,11 @@ class Remedy(NamedTuple):
 def alive(process: Process | None) -> bool:
     """True where the process is known and has not ended."""
     return process is not None and not process.ended
+
+
+def is_dead(state: State) -> bool:
+    """True where a rank of the trainer has ended unasked: no other works on without it."""
+    return any(p.died for p in state.processes.values() if p.role == "trainer")
 
 
 def _offers(process: Process | None, who: str, procedure: str) -> str:
@@ -87,6 +93,13 @@ def _rollback_fits(state: State, incident: Incident, rung: Rung) -> str:
 
 
 def _restart_fits(state: State, incident: Incident, rung: Rung) -> str:
+    if incident.kind == CRASH and not is_dead(state):
+        return "no rank of the trainer is dead"
+    if rung.knobs and (trainer := state.trainer()) is not None and trainer.knobs:
+        return "the trainer turns its knobs by itself: nothing of its command is changed"
+    if rung.knobs and not _flags(state, rung):
+        names = " or ".join(plan.name for plan in rung.knobs)
+        return f"no flag of the command is known for {names}, or it is where this would put it"
     return _offers(state.supervisor(), "supervisor", "restart") or _no_target(state, incident)
 
 
@@ -104,6 +117,17 @@ def _rollback_order(state: State, incident: Incident, rung: Rung, action: Action
 def _restart_order(state: State, incident: Incident, rung: Rung, action: Action) -> None:
     _aim(state, incident, action)
     action.role, action.procedure = "supervisor", "restart"
+    action.knobs = _flags(state, rung)
+    if action.knobs:
+        action.arguments["knobs"] = {change.name: change.value for change in action.knobs}
+        turned = ", ".join(f"{c.name} {c.expect:g} to {c.value:g}" for c in action.knobs)
+        action.explanation = f"with {turned}; {action.explanation}"
+
+
+def _flags(state: State, rung: Rung) -> list[KnobChange]:
+    """The rung's knob plans as changes of flags, for a trainer that is known by its log alone."""
+    supervisor = state.supervisor()
+    return _changes(rung, lambda name: supervisor.knobs.get(name) if supervisor else None)
 
 
 def _aim(state: State, incident: Incident, action: Action) -> None:
@@ -118,9 +142,13 @@ def _aim(state: State, incident: Incident, action: Action) -> None:
 
 def _turns(state: State, rung: Rung) -> list[KnobChange]:
     """The rung's knob plans as changes, from what the knobs read now, held within their bounds."""
+    return _changes(rung, lambda name: reads(state, name))
+
+
+def _changes(rung: Rung, read: Callable[[str], KnobState | None]) -> list[KnobChange]:
     changes = []
     for plan in rung.knobs:
-        knob = reads(state, plan.name)
+        knob = read(plan.name)
         if knob is None or not math.isfinite(knob.value):
             continue
         value = reachable(knob, plan.wanted(knob.value))

@@ -9,6 +9,7 @@ from gyrostat.wire import KnobChange, KnobState, Record
 from gyrostat_rules.inputs import CheckpointSeen
 from gyrostat_rules.pack import Effect, Harm
 from gyrostat_rules.remembered import Broken, Deed, FaultSeen, Jump, Meter, Trial
+from gyrostat_rules.standing import Standing
 from gyrostat_rules.theirs import Hand, Silence
 
 WINDOW = 256
@@ -23,6 +24,7 @@ class Process:
     ``told``: records of this life, a step in two records counted once. ``sources``: the newest step that each of
     those who tell of it has told. ``announced``: the step of its newest Hello; ``moved``: how often one has shown a
     knob, by its name, that nobody here had turned. ``pid`` is as its own machine numbers it.
+    ``node``: whose agent forwards what it tells, '' for this one's own; ``unseen``: that agent is not heard.
     """
 
     role: str
@@ -45,6 +47,8 @@ class Process:
     announced: int = -1
     moved: dict[str, int] = field(default_factory=dict)
     pid: int = 0
+    node: str = ""
+    unseen: bool = False
 
     @property
     def died(self) -> bool:
@@ -103,6 +107,7 @@ class Alert:
     last_at: float = 0.0
     looks: list[list[int]] = field(default_factory=list)
     silenced_by: str = ""
+    node: str = ""  # whose agent told it, '' where this one's own detectors did
 
 
 @dataclass(slots=True)
@@ -241,6 +246,8 @@ class State:
     proposed: str = ""  # what a person is told that they could go back to
     silences: dict[str, Silence] = field(default_factory=dict)
     silence_count: int = 0
+    standing: Standing = field(default_factory=Standing)
+    unseen: int = 0  # trainer ranks whose node's agent is not heard: no step waits for them
 
     def may_look(self, at: float) -> bool:
         """True while it cannot be known yet what there is to go back to: the newest, verified first, may be ill."""
@@ -264,6 +271,8 @@ class State:
 
     def world(self) -> int:
         """How many trainer ranks answer."""
+        if self.standing.follows:  # of the whole run a follower hears nothing: its own ranks are its world
+            return max(1, sum(p.role == "trainer" and not p.ended and not p.node for p in self.processes.values()))
         trainer = self.trainer()
         return trainer.world if trainer else 1
 

@@ -12,6 +12,7 @@ _REASONS = {
     "mode": r"^mode is |^paused by|^observe only",
     "capability": r"^nobody is there",
     "blind": r"^blind:",
+    "last_words": r"^what it told last may still come$",
     "approval": r"^needs approval",
     "blast_radius": r"^more than \d+ (steps|knobs|ranks) would be ",
     "cooldown": r"cooldown is \d+ steps$",

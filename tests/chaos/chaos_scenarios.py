@@ -52,7 +52,7 @@ SCENARIOS = (
     Scenario("a bad knob", _KNOB._replace(harmless_after_turn=True), pack="knob first", rounds=13),
     Scenario("restart of a living trainer", _APPLIED, pack="restart first", rounds=11),
     Scenario("restart of a dead one", Plan(exit_at=6), pack="restart after death", rounds=11),
-    Scenario("a death, and only a page", Plan(exit_at=6), rounds=8),
+    Scenario("a death without a word", Plan(exit_at=6), rounds=11),
     Scenario("a death without a supervisor", _APPLIED._replace(exit_at=6), supervisor=False, rounds=12),
     Scenario("silence", Plan(silent_at=5), rounds=6),
     Scenario("a person turns the knob", _KNOB._replace(turned_at=6), pack="knob first", rounds=10),

@@ -14,10 +14,11 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy/kustomize"
 KUBECTL = os.environ.get("GYROSTAT_KUBECTL") or shutil.which("kubectl") or ""
-TRAINING = ("job", "jobset", "pytorchjob", "trainjob", "volcano", "job-control", "job-output")
+TRAINING = ("job", "jobset", "pytorchjob", "trainjob", "volcano", "job-control", "job-output", "job-kubernetes")
+GRANTING = ("rbac/observe", "rbac/job", "rbac/nodes", "finisher")  # what lets anybody do anything in the API
 FOLDERS = (
     "network", "monitoring", "overlays/inference", "overlays/inference-hpa", "overlays/inference-keda",
-    "overlays/simulators", "overlays/job-run", *(f"overlays/{name}" for name in TRAINING),
+    "overlays/simulators", "overlays/job-run", *(f"overlays/{name}" for name in TRAINING), *GRANTING,
 )  # fmt: skip
 
 Document = dict[str, Any]

@@ -17,7 +17,8 @@ from gyrostat_exporters.metrics import NAMES
 Places = Callable[..., Place]
 NONE_NOW = {
     "gyrostat_alerts", "gyrostat_incidents_open", "gyrostat_rule_armed", "gyrostat_control_requests_total",
-    "gyrostat_incidents_ended_total", "gyrostat_rules_without_data",
+    "gyrostat_incidents_ended_total", "gyrostat_rules_without_data", "gyrostat_alertmanager_alerts_total",
+    "gyrostat_alertmanager_waiting",
 }  # fmt: skip
 SHIFTED = "import runpy, sys, time; time.{clock} = (lambda real: lambda: real() - 1000 * {unit})(time.{clock}); {rest}"
 

@@ -68,8 +68,9 @@ class Bench:
     def agent(self, **changed: object) -> Agent:
         """A new agent; mode act, no approvals."""
         text = builtin()
+        job = changed.pop("job", None)
         settings = Settings("run", text, digest_of(text), "act", False)._replace(**changed)
-        self.agents.append(Agent(self.run, settings, self.verdicts, lambda: self.now))
+        self.agents.append(Agent(self.run, settings, self.verdicts, lambda: self.now, job=job))
         return self.agents[-1]
 
     def control(self) -> Control:

@@ -182,7 +182,7 @@ def test_an_empty_reason_is_none(cli: Run, make: Make) -> None:
 
 @pytest.mark.parametrize(
     "rule, said",
-    [("Nobody", "has no rule 'Nobody'"), ("LossSpike", "opens no incident"), ("TrainerDied", "only asks a person")],
+    [("Nobody", "has no rule 'Nobody'"), ("LossSpike", "opens no incident"), ("TrainerStalled", "only asks a person")],
 )
 def test_a_rule_that_cannot_be_armed(cli: Run, make: Make, rule: str, said: str) -> None:
     """Status 2 and why, for a reason too."""

@@ -1,5 +1,6 @@
 """Flags: what a command is told when it is started again, for whom, and never by a guess."""
 
+import ast
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from gyrostat.wire import Ack, Directive, Hello, Kind, RunDirectory
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.errors import SetupError
 from gyrostat_agent.launch.flags import recognise, resumed, table
+from gyrostat_agent.launch.turns import Turns
 
 OWN = r"""
 launchers:
@@ -131,8 +133,21 @@ def test_a_persons_own_rows_go_before_ours(tmp_path: Path) -> None:
         (OWN.replace("[0-9]+", "[0-9+"), ["row 1", "checkpoint", "regular expression"]),
         (OWN.replace("    style: flags\n", ""), ["row 1", "style"]),
         (OWN.replace("name: ours", "name: 7"), ["row 1", "name"]),
+        (OWN + "    knobs: {max_grad_norm: 3}\n", ["row 1", "knobs", "max_grad_norm"]),
+        (OWN + "    knobs: [max_grad_norm]\n", ["row 1", "knobs"]),
     ],
-    ids=["no yaml", "no list", "all at once", "no such group", "a brace", "a pattern", "a key", "a type"],
+    ids=[
+        "no yaml",
+        "no list",
+        "all at once",
+        "no such group",
+        "a brace",
+        "a pattern",
+        "a key",
+        "a type",
+        "a knob",
+        "no knobs",
+    ],
 )
 def test_mistakes_in_a_table_are_said_at_once(cli: Run, tmp_path: Path, text: str, words: list[str]) -> None:
     """One line, status 2, nothing started."""
@@ -152,14 +167,14 @@ def test_a_table_that_is_not_there_is_said() -> None:
 # -- a restart ----------------------------------------------------------------------------------------
 
 
-def order(run: OutputRun, number: int, checkpoint: str) -> Ack:
+def order(run: OutputRun, number: int, checkpoint: str, **knobs: float) -> Ack:
     """Have the supervisor restart from a checkpoint, as the agent does; its answer."""
     until(lambda: run.frames(Kind.HELLO))
     me = Hello.decode(run.frames(Kind.HELLO)[-1])
     (run.path / "directives").mkdir(mode=0o700, exist_ok=True)
     directive = Directive(
         number, me.run, "supervisor", me.incarnation, 0, f"a-{number}", time.time() + 60, procedure="restart",
-        arguments={"checkpoint": checkpoint, "step": 20},
+        arguments={"checkpoint": checkpoint, "step": 20, "knobs": knobs},
     )  # fmt: skip
     assert (
         DirectiveFiles(RunDirectory(str(run.path))).carry_out("a", {"directive": directive.encode().decode()}) is None
@@ -190,6 +205,71 @@ def test_a_restart_changes_the_flags_for_that_life_alone(begin: Begin, tmp_path:
         f"['--resume_from_checkpoint', '{path}', '--lr', '1']"
         for path in ("None", "/c/checkpoint-20", "/c/checkpoint-10")
     ]
+
+
+def test_a_turned_flag_stays_turned(begin: Begin, tmp_path: Path) -> None:
+    """Told as a knob, halved by one restart, and still so in the next; said with what it was."""
+    run = begin(*dying_first(tmp_path), "--resume_from_checkpoint", "None", "--max_grad_norm", "0.8", mode="act")
+    until(lambda: len(run.exits()) == 1)
+    (knob,) = Hello.decode(run.frames(Kind.HELLO)[-1]).knobs
+    assert (knob.name, knob.value, knob.low, knob.high) == ("max_grad_norm", 0.8, 0.008, 0.8)
+    ack = order(run, 1, "/c/checkpoint-20", max_grad_norm=0.4)
+    assert (ack.result, ack.values) == (Ack.APPLIED, {"max_grad_norm": 0.4})
+    assert str(ack.detail["flags"]).endswith(", --max_grad_norm 0.4 (was 0.8)")
+    until(lambda: len(run.exits()) == 2)
+    assert order(run, 2, "/c/checkpoint-10").result == Ack.APPLIED
+    status, out, _ = run.end()
+    assert status == 0
+    assert [eval_words(line)[-1] for line in out.decode().splitlines()] == ["0.8", "0.4", "0.4"]
+
+
+def eval_words(line: str) -> list[str]:
+    """A list of words as Python prints it."""
+    found = ast.literal_eval(line)
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(0.3, "too far at once"), (1.6, "outside its bounds"), (0.0, "outside its bounds")],
+    ids=["by more than a half", "above what a person gave", "none at all"],
+)
+def test_a_flag_is_not_turned_beyond_its_bounds(begin: Begin, value: float, why: str) -> None:
+    """Checked where it is done, whoever asked: the trainer is left to run."""
+    words = ("--resume_from_checkpoint=x", "--max_grad_norm=0.8")
+    run = begin(*python("input(); print('still', flush=True)"), *words, mode="act", stdin=-1)
+    ack = order(run, 1, "/c/checkpoint-20", max_grad_norm=value)
+    assert ack.result == Ack.FAILED and why in ack.reason
+    out, _ = run.process.communicate(b"\n", timeout=20)
+    assert (run.process.returncode, out) == (0, b"still\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "value"),
+    [
+        ("trl grpo --max_grad_norm 0.8", 0.8),
+        ("trl grpo --max_grad_norm=1e-1", 0.1),
+        ("python -m verl.trainer.main_ppo ++actor_rollout_ref.actor.grad_clip=2", 2.0),
+        ("torchrun pretrain_gpt.py --clip-grad 1.0", 1.0),
+        ("trl grpo", None),
+        ("trl grpo --max_grad_norm", None),
+        ("trl grpo --max_grad_norm 0.8 --max_grad_norm 0.4", None),
+        ("trl grpo --max_grad_norm $CLIP", None),
+        ("trl grpo --max_grad_norm 0", None),
+        ("trl grpo --max_grad_norm nan", None),
+        ("trl grpo --max_grad_norm -1", None),
+        ("python mine.py --max_grad_norm 0.8", None),
+    ],
+)
+def test_a_flag_is_a_knob_where_it_is_known(command: str, value: float | None) -> None:
+    """Borne once, as a plain number, by a command that a row knows; else it is none, and not guessed."""
+    words = command.split()
+    turns = Turns(words, recognise(words, table()))
+    assert turns.values == ({} if value is None else {"max_grad_norm": value})
+    assert [k.name for k in turns.knobs()] == list(turns.values)
+    if value is None:
+        assert turns.unfit({"max_grad_norm": 0.5}) != ""
 
 
 @pytest.mark.parametrize(

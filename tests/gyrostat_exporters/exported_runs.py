@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from gyrostat.wire import ExpertLoad, Record
-from gyrostat_exporters.view import Tally, View, view
+from gyrostat_exporters.view import Pushed, Tally, View, view
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.state import Alert, Incident, Process, State, Window
@@ -69,7 +69,9 @@ def long_state() -> State:
 
 def long_view() -> View:
     head = "256:" + "00000001000000ff0000ffffffffffff"
-    return full_view()._replace(off=view(long_state(), Tally(), {}, ()).off, head=head, journal_bytes=4096)
+    pushed = (Pushed("am:9093", sent=5, failed=2, dropped=1, waiting=3),)
+    off = view(long_state(), Tally(), {}, ()).off
+    return full_view()._replace(off=off, head=head, journal_bytes=4096, pushed=pushed)
 
 
 def stale_state() -> State:

@@ -83,9 +83,9 @@ class Story:
         return Hello("run", "trainer", rank, self.world, self.life, self.segment, 7, tuple(knobs),
                      last_directive=last, **said)  # fmt: skip
 
-    def supervisor(self) -> "Story":
-        """A supervisor that can restart the trainer, and release it."""
-        self.batch(Hello("run", "supervisor", 0, 1, "super-a", procedures=("restart", "release")))
+    def supervisor(self, *flags: KnobState) -> "Story":
+        """A supervisor that can restart the trainer, with these flags turned, and release it."""
+        self.batch(Hello("run", "supervisor", 0, 1, "super-a", knobs=flags, procedures=("restart", "release")))
         return self
 
     def record(self, step: int, rank: int = 0, *, load: ExpertLoad | None = None, **values: float) -> Record:

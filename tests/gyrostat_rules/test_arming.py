@@ -181,7 +181,7 @@ def test_knobs_go_back_after_disarming() -> None:
     [
         ({"rule": "Nobody", "evidence": "x"}, "has no rule 'Nobody'"),
         ({"rule": "LossSpike", "evidence": "x"}, "opens no incident"),
-        ({"rule": "TrainerDied", "evidence": "x"}, "only asks a person"),
+        ({"rule": "TrainerStalled", "evidence": "x"}, "only asks a person"),
         ({"rule": POISON}, "this is neither"),
         ({"rule": POISON, "reason": " \n "}, "this is neither"),
         ({}, "has no rule ''"),

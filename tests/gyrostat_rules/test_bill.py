@@ -108,7 +108,7 @@ def test_a_restart_pays_for_its_silence() -> None:
 
 def test_a_death_that_a_person_mended_is_billed_by_what_it_cost() -> None:
     """Paged, and started again by hand two minutes later, six steps back: the agent did nothing, and says so."""
-    story = healthy_run().supervisor()
+    story = healthy_run()
     story.at += 5.0
     story.died(-9)
     story.at += 115.0
@@ -201,7 +201,7 @@ def test_a_denied_action_is_billed_at_once() -> None:
 
 def test_a_run_that_stays_dead_pays_until_the_end() -> None:
     """Nobody came for an hour: the silence up to the bill counts, and it had not ended."""
-    story = healthy_run().supervisor()
+    story = healthy_run()
     story.died(-9)
     story.tick(1800.0)
     story.tick(1900.0)

@@ -79,6 +79,7 @@ def test_a_job_that_is_killed_every_half_hour_is_not_killed_by_us() -> None:
     pack = RESTARTS.replace("MORE", "")
     story = healthy_run(pack=pack).supervisor()
     story.died()
+    story.tick(2.0)
     assert story.sent() == ["restart"]
     orders = []
     for cycle in range(CYCLES):

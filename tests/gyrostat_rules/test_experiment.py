@@ -341,14 +341,3 @@ def test_a_sidecar_that_began_anew_decides_the_same(values: dict[str, float], mo
         story.step(story.engine.state.step + 1, mood=mood, **{"reward": 0.8, **values})
     assert [e for one in story.inputs[given:] for e in second.feed(one)] == story.entries[told:]
     assert story.sent() == ["turn", "undo"]
-
-
-def test_nothing_is_undone_by_a_history_that_cannot_be_believed() -> None:
-    """What an older copy remembers of the knobs may be long past: taken back when a person trusts it, not before."""
-    story = applied(EFFECT, flow=0.0)
-    story.command("distrust", reason="the ledger is of another pod")
-    tell(story, "flow", [0.0] * 6)
-    assert story.sent() == ["turn"] and story.incident.state == "probation"
-    story.command("trust", reason="seen to", by="ada")
-    tell(story, "flow", [0.0])
-    assert story.sent() == ["turn", "undo"]

@@ -173,6 +173,8 @@ def test_the_core_pack_parses() -> None:
         "CheckpointFailedInLog": ("warning", ""),
         "CheckpointShrank": ("warning", ""),
         "CheckpointIll": ("warning", ""),
+        "CheckpointRoomGone": ("warning", ""),
+        "CheckpointFilesGone": ("warning", ""),
         "TokensLate": ("warning", ""),
         "ResponsesLate": ("warning", ""),
         "ResponsesLateInMilliseconds": ("warning", ""),
@@ -216,7 +218,7 @@ def test_the_core_pack_parses() -> None:
     }
     book = pack.playbook("nonfinite")
     assert book is not None
-    assert [r.remedy for r in book.rungs] == ["skip_data", "rollback", "rollback", "restart", "stop"]
+    assert [r.remedy for r in book.rungs] == ["skip_data", "rollback", "rollback", "restart", "restart", "stop"]
     assert book.rungs[2].knobs == (KnobPlan("lr_scale", times=0.5), KnobPlan("max_grad_norm", at_most=1.0))
 
 

@@ -6,6 +6,16 @@ from run_story import Story, healthy_run
 from gyrostat.wire import Directive
 from gyrostat_rules.entries import Entry, EntryKind
 
+PAGES = """
+pack: pages
+groups:
+  - name: g
+    rules:
+      - {alert: Died, detector: exit, severity: critical, incident: crash}
+playbooks:
+  - {incident: crash, rungs: [{remedy: page}]}
+"""
+
 
 def released(story: Story) -> list[Entry]:
     """What the supervisor was told."""
@@ -14,7 +24,7 @@ def released(story: Story) -> list[Entry]:
 
 def test_a_death_that_is_not_mended_is_released_once() -> None:
     """A crash is paged, not restarted: the supervisor may go."""
-    story = healthy_run().supervisor()
+    story = healthy_run(pack=PAGES).supervisor()
     story.died()
     story.tick()
     story.tick()
@@ -56,7 +66,7 @@ def test_an_end_in_order_needs_no_release(end: str) -> None:
 
 def test_the_next_death_is_released_again() -> None:
     """A new life that dies too is a new exit to pass on."""
-    story = healthy_run().supervisor()
+    story = healthy_run(pack=PAGES).supervisor()
     story.died()
     story.begin(life="life-b").steps(16, 60)
     story.died()

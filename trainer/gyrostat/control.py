@@ -15,6 +15,7 @@ from gyrostat.bell import Bell
 from gyrostat.knob import Knob, check, state, unfit
 from gyrostat.telemetry import Telemetry
 from gyrostat.wire.fields import dump
+from gyrostat.wire.layout import shared_resume
 from gyrostat.wire.messages import MAX_MESSAGE, Ack, Directive, KnobChange, MessageError, Resume
 from gyrostat.wire.rights import RightsError, check_folder, read_trusted
 
@@ -113,13 +114,12 @@ class Control:
         ``last_applied``: the directive number in the newest checkpoint's manifest; a resume that is not newer
         has been done already.
         """
-        try:
-            check_folder(self._telemetry.directory.directives)
-            resume = Resume.decode(read_trusted(self._telemetry.directory.resume, MAX_MESSAGE))
-        except (OSError, ValueError):
-            return None
-        fits = resume.run == self._telemetry.run and resume.number > last_applied
-        return resume if fits and time.time() < resume.expires_at else None
+        root = self._telemetry.checkpoint_root
+        places = [self._telemetry.directory.resume, *([shared_resume(root)] if root else [])]
+        found = [r for place in places if (r := _read_resume(place)) is not None and r.run == self._telemetry.run]
+        newest = max(found, key=lambda r: r.number, default=None)  # a pod that was replaced has only what is shared
+        fits = newest is not None and newest.number > last_applied and time.time() < newest.expires_at
+        return newest if fits else None
 
     def resumed(self, resume: Resume, step: int, reason: str = "") -> None:
         """Answer a resume: applied, or failed with ``reason``. Call once the checkpoint is loaded."""
@@ -259,6 +259,15 @@ class _Vote(NamedTuple):
     number: int
     directive: Directive | None
     refusal: str
+
+
+def _read_resume(path: str) -> Resume | None:
+    """What lies there, where only we can have written it. Never raises."""
+    try:
+        check_folder(os.path.dirname(path))
+        return Resume.decode(read_trusted(path, MAX_MESSAGE))
+    except (OSError, ValueError):
+        return None
 
 
 def _telling(detail: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -120,6 +120,11 @@ class Telemetry:
         self._enabled = False
 
     @property
+    def checkpoint_root(self) -> str:
+        """Where this process says that its checkpoints lie, '' where it does not."""
+        return self._hello.checkpoint_root
+
+    @property
     def counts(self) -> Counts:
         """What became of the records so far."""
         if self._pid != getpid():

@@ -13,6 +13,7 @@ import click
 from gyrostat.wire.fields import clean
 from gyrostat.wire.layout import RUN_DIR, RUN_NAME
 from gyrostat_agent.address import split
+from gyrostat_agent.cli.pushing import PUSHED, pushed_on, pushing
 from gyrostat_agent.cli.remote import meant
 from gyrostat_agent.errors import SetupError
 from gyrostat_agent.settings import Settings
@@ -160,8 +161,8 @@ _DECIDED = (
 
 
 def deciding(command: _F) -> _F:
-    """The options that say what may be done, and what is read besides records."""
-    for option in (*_WORDS, *_READ, *_KEPT, *_DECIDED):
+    """The options that say what may be done, what is read besides records, and who is told."""
+    for option in (*_WORDS, *PUSHED, *_READ, *_KEPT, *_DECIDED):
         command = option(command)
     return command
 
@@ -175,7 +176,7 @@ def settings(run_path: str, given: dict[str, Any]) -> Settings:
     if (given["control_token"] or given["control_names"]) and not given["control"]:
         raise SetupError("--control-token and --control-name are of --control; give that too")
     roots = tuple(os.path.abspath(path) for path in given["checkpoints"])
-    return Settings(
+    chosen = Settings(
         name, text, digest_of(text), given["mode"], not given["no_approvals"], logs=paths,
         log_format=given["log_format"], gpu=given["gpu"], host=given["host"], scrapes=given["scrapes"],
         receive=given["receive"], token_file=token, checkpoints=roots, pins=given["pins"], pin_bytes=given["pin_bytes"],
@@ -183,6 +184,7 @@ def settings(run_path: str, given: dict[str, Any]) -> Settings:
         control=given["control"], control_names=given["control_names"],
         control_token=os.path.abspath(given["control_token"]) if given["control_token"] else "",
     )  # fmt: skip
+    return pushing(chosen, given)
 
 
 def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
@@ -198,6 +200,7 @@ def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
     words += ["--host"] if chosen.host else []
     words += [word for root in chosen.checkpoints for word in ("--checkpoints", root)]
     words += [word for name in chosen.control_names for word in ("--control-name", name)]
+    words += pushed_on(chosen)
     named = {
         "--log-format": chosen.log_format, "--receive": chosen.receive, "--receive-token": chosen.token_file,
         "--control": chosen.control, "--control-token": chosen.control_token,

@@ -2,11 +2,11 @@
 
 A launcher is recognised by words of the command; what stands before them (torchrun, accelerate, srun, python) is left
 as it is. A command that no row knows gets no changed flag. The command that a person gave is the one that each restart
-begins from, so that a change never outlives the restart it was made for.
+begins from; what else is changed in it, by ``turns``, is made anew each time.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,13 +17,14 @@ from gyrostat.wire.fields import clean
 from gyrostat_agent.errors import SetupError
 
 FLAGS, OVERRIDES = "flags", "overrides"  # --name value or --name=value; name=value, as hydra takes them
-_KEYS = {"name": str, "title": str, "command": list, "checkpoint": str, "style": str, "resume": dict}
+_KEYS = {"name": str, "title": str, "command": list, "checkpoint": str, "style": str, "resume": dict, "knobs": dict}
 _MOST = 1 << 20  # bytes of a table
 
 
 class Launcher(NamedTuple):
     """``command``: patterns of words in a row, any of which names it. ``checkpoint``: the pattern of a path that it can
-    resume from, whose groups stand in ``resume``: the value of each flag. ``source`` is the table it is from."""
+    resume from, whose groups stand in ``resume``: the value of each flag. ``knobs``: the flag of each knob that
+    it reads anew when it resumes. ``source`` is the table it is from."""
 
     name: str
     title: str
@@ -32,6 +33,7 @@ class Launcher(NamedTuple):
     style: str
     resume: Mapping[str, str]
     source: str
+    knobs: Mapping[str, str] = {}
 
 
 class Changed(NamedTuple):
@@ -66,6 +68,16 @@ def resumed(command: Sequence[str], launcher: Launcher, checkpoint: str) -> Chan
     return Changed(tuple(words), tuple(said))
 
 
+def given(command: Sequence[str], launcher: Launcher, name: str) -> list[str]:
+    """The values of a flag at each place where the command bears it, '' where it stands alone."""
+    return [value for _, value in _found(command, max(0, _place(command, launcher)), name, launcher.style)]
+
+
+def put(words: list[str], launcher: Launcher, name: str, value: str) -> str | None:
+    """Set a flag of a command, and return what it was; None where it was not given."""
+    return _set(words, max(0, _place(words, launcher)), name, value, launcher.style)
+
+
 def _place(command: Sequence[str], launcher: Launcher) -> int:
     """Where the launcher's words begin; -1 where they are not there."""
     for pattern in launcher.command:
@@ -77,8 +89,7 @@ def _place(command: Sequence[str], launcher: Launcher) -> int:
 
 def _set(words: list[str], start: int, name: str, value: str, style: str) -> str | None:
     """Set a flag behind ``start`` to a value, at each place where it stands, else at the end; what it was."""
-    plus = "[+]{0,2}" if style == OVERRIDES else ""
-    joined = re.compile(rf"{plus}{re.escape(name)}=(.*)", re.DOTALL)
+    joined = _joined(name, style)
     value = _quoted(value) if style == OVERRIDES else value
     before, at = None, start
     while at < len(words):
@@ -93,6 +104,22 @@ def _set(words: list[str], start: int, name: str, value: str, style: str) -> str
     if before is None:
         words += [f"{name}={value}"] if style == OVERRIDES else [name, value]
     return before
+
+
+def _found(words: Sequence[str], start: int, name: str, style: str) -> Iterator[tuple[int, str]]:
+    """Where a flag stands behind ``start``, and its value there."""
+    joined = _joined(name, style)
+    for at in range(start, len(words)):
+        if found := joined.fullmatch(words[at]):
+            yield at, found[1]
+        elif style == FLAGS and words[at] == name:
+            bare = at + 1 == len(words) or words[at + 1].startswith("--")
+            yield at, "" if bare else words[at + 1]
+
+
+def _joined(name: str, style: str) -> re.Pattern[str]:
+    plus = "[+]{0,2}" if style == OVERRIDES else ""
+    return re.compile(rf"{plus}{re.escape(name)}=(.*)", re.DOTALL)
 
 
 def _quoted(value: str) -> str:
@@ -136,11 +163,11 @@ def _launcher(row: Any, source: str) -> Launcher:
     """A row of a table; raises ValueError saying what is wrong with it."""
     if not isinstance(row, dict):
         raise ValueError("it is no mapping of keys")
-    row = {"title": row.get("name"), **row}
+    row = {"title": row.get("name"), "knobs": {}, **row}
     if odd := sorted(str(key) for key in row.keys() ^ _KEYS.keys()):
         raise ValueError(f"there are the keys {', '.join(_KEYS)}; look at {', '.join(odd)}")
     for key, kind in _KEYS.items():
-        if not isinstance(row[key], kind) or not row[key]:
+        if not isinstance(row[key], kind) or not (row[key] or key == "knobs"):
             raise ValueError(f"{key} must be a {kind.__name__} with something in it")
     if row["style"] not in (FLAGS, OVERRIDES):
         raise ValueError(f"style is {FLAGS} (--name value) or {OVERRIDES} (name=value), not {row['style']}")
@@ -154,7 +181,10 @@ def _launcher(row: Any, source: str) -> Launcher:
         except ValueError as error:
             raise ValueError(f"{name} {form!r}: {error}") from None
     command = tuple(tuple(_pattern(word, "command") for word in str(words).split(" ")) for words in row["command"])
-    return Launcher(row["name"], row["title"], command, checkpoint, row["style"], resume, source)
+    if odd := [name for name, flag in row["knobs"].items() if not (isinstance(name, str) and isinstance(flag, str))]:
+        raise ValueError(f"knobs: write KNOB: FLAG, both as words; look at {odd[0]}")
+    knobs = {name: str(flag) for name, flag in row["knobs"].items()}
+    return Launcher(row["name"], row["title"], command, checkpoint, row["style"], resume, source, knobs)
 
 
 def _pattern(text: str, key: str) -> re.Pattern[str]:

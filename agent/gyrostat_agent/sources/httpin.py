@@ -50,25 +50,26 @@ class HttpIn:
     """Serves ``routes`` (path -> route) until it is closed. ``address`` is where it listens, host and port.
 
     ``token_file`` holds what must follow "Bearer" in every post; it is read each time, so it may be changed.
-    Raises SetupError where the address or the token file cannot be used.
+    ``option`` is what the address was given by. Raises SetupError where it or the token file cannot be used.
     """
 
     def __init__(
-        self, listen: str, routes: Mapping[str, Route], *, token_file: str = "", limits: Limits = LIMITS
-    ) -> None:
-        host, port = split(listen, "--receive", DEFAULT)
+        self, listen: str, routes: Mapping[str, Route], *, token_file: str = "", limits: Limits = LIMITS,
+        option: str = "--receive",
+    ) -> None:  # fmt: skip
+        host, port = split(listen, option, DEFAULT)
         if token_file:
             try:
                 _token(token_file)
             except (OSError, ValueError) as error:
                 raise SetupError(f"the token file cannot be used: {error}") from None
         elif not is_loopback(host):
-            raise SetupError(f"--receive {listen}: other machines reach that; give a token file, or use {DEFAULT}")
+            raise SetupError(f"{option} {listen}: other machines reach that; give a token file, or use {DEFAULT}")
         try:
             self._server = _Server((host, port), dict(routes), token_file, limits)
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or error
-            raise SetupError(f"--receive {listen}: {why}; give another address, e.g. 127.0.0.1:0") from None
+            raise SetupError(f"{option} {listen}: {why}; give another address, e.g. 127.0.0.1:0") from None
         self.address = self._server.address
         threading.Thread(target=self._server.serve_forever, args=(_LOOK_SECONDS,), name="http-in", daemon=True).start()
 

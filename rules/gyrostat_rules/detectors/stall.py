@@ -60,7 +60,12 @@ def is_silent(params: Stall, process: Process, at: float) -> bool:
 
 
 def _is_watched(process: Process) -> bool:
-    return not (process.ended or process.role in _SAMPLED or (process.last_step < 0 and process.role != "trainer"))
+    return not (
+        process.ended
+        or process.unseen
+        or process.role in _SAMPLED
+        or (process.last_step < 0 and process.role != "trainer")
+    )
 
 
 def limit(params: Stall, process: Process) -> float:

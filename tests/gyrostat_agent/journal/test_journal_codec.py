@@ -13,6 +13,7 @@ from gyrostat.wire import Ack, Exit, ExpertLoad, Hello, KnobState, Record
 from gyrostat_agent.journal import CodecError, decode, decode_entry, encode, encode_entry
 from gyrostat_rules.entries import Entry
 from gyrostat_rules.inputs import (
+    AlertTold,
     Answer,
     Batch,
     CheckpointSeen,
@@ -21,6 +22,7 @@ from gyrostat_rules.inputs import (
     Died,
     Ended,
     FaultLine,
+    Forwarded,
     Input,
     Item,
     Pack,
@@ -70,7 +72,11 @@ ITEMS: dict[type, st.SearchStrategy[Any]] = {
     SourceState: st.builds(SourceState, TEXT, TEXT, TEXT),
     Delivery: st.builds(Delivery, TEXT, TEXT, TEXT),
     FaultLine: st.builds(FaultLine, TEXT, WHOLE, TEXT, TEXT),
+    AlertTold: st.builds(
+        AlertTold, TEXT, TEXT, st.dictionaries(KEYS, TEXT, max_size=3), TEXT, WHOLE, WHOLE, NUMBERS, TEXT, DATA
+    ),
 }  # fmt: skip
+ITEMS[Forwarded] = st.builds(Forwarded, TEXT, st.lists(st.one_of(*ITEMS.values()), max_size=3).map(tuple))
 INPUTS: dict[type, st.SearchStrategy[Any]] = {
     Batch: st.builds(Batch, NUMBERS, st.lists(st.one_of(*ITEMS.values()), max_size=4).map(tuple)),
     Tick: st.builds(Tick, NUMBERS),

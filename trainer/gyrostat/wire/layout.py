@@ -5,6 +5,7 @@
     <run>/records/<role>-00003-<incarnation>.<part>
     <run>/directives/bell, <number>.json, resume.json
     <run>/agent/                                       the sidecar's own; mode 0700
+    <checkpoints>/.gyrostat/resume.json                the same again, where the run directory dies with its pod
 """
 
 import os
@@ -14,6 +15,11 @@ from typing import NamedTuple
 RUN_DIR = "GYROSTAT_RUN_DIR"  # environment: where the supervisor tells its child to write
 RUN_NAME = "GYROSTAT_RUN"
 _RECORD_FILE = r"([a-z]+)-(\d{5,10})-([0-9a-f]{8,32})\.(\d{3,9})"  # compiled when read: a trainer never does
+
+
+def shared_resume(root: str) -> str:
+    """What a starting trainer should do, beside its checkpoints."""
+    return os.path.join(root, ".gyrostat", "resume.json")
 
 
 class RecordFile(NamedTuple):

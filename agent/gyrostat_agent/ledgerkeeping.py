@@ -1,0 +1,75 @@
+"""The ledger as one agent keeps it: when it is due, what was written last, why it cannot be; on the job too.
+
+Called by the loop, which says what stands in the way. Not promised: that what the job bears is read before the run's
+own file is; where it turns out to know more, ``late_doubt`` says so.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gyrostat_agent import ledgerfile
+from gyrostat_agent.errors import TemporaryError
+from gyrostat_agent.senses import Job
+from gyrostat_rules.ledger import facts
+from gyrostat_rules.state import State
+
+
+class LedgerKeeping:
+    """``head`` and ``heads`` give the journal's as it stands; ``job`` None outside of a cluster."""
+
+    def __init__(self, head: Callable[[], str], heads: Callable[[], Sequence[str]], job: Job | None = None) -> None:
+        self._head, self._heads, self._job = head, heads, job
+        self._due = True  # the last agent may have died between its journal and its ledger
+        self._durable = False
+        self._root = ""
+        self._mark: ledgerfile.Mark | None = None
+        self.fault = ""
+
+    @property
+    def trouble(self) -> str:
+        """What cannot be done to the job, '' also where there is none."""
+        return self._job.trouble if self._job is not None else ""
+
+    def note(self, due: bool) -> None:
+        """Something has happened; ``due``: it must outlive the pod."""
+        self._due = self._due or due
+
+    def read(self, root: str) -> tuple[dict[str, Any] | None, str]:
+        """What is to be taken up, as ``ledgerfile.read`` says it."""
+        found, why = ledgerfile.read(root) if root else (None, "")
+        return self._job.reconciled(found, why) if self._job is not None else (found, why)
+
+    def late_doubt(self, state: State) -> str:
+        """Why the job bears a later history than this one, or ''; not again what a person has looked into."""
+        if self._job is None or state.settings.distrust:
+            return ""
+        counts = {"next_directive": state.next_directive, "incident_count": state.incident_count}
+        why = self._job.late_doubt(counts)
+        return why if why != state.settings.trusted else ""
+
+    def keep(self, state: State, *, durable: bool = False) -> bool:
+        """Write it where it is due; False where that failed: it is said, and tried again."""
+        try:
+            self.write(state, durable=durable)
+        except TemporaryError as error:
+            self.fault = str(error)
+            return False
+        self.fault = ""
+        return True
+
+    def write(self, state: State, *, durable: bool) -> None:
+        """The few facts that must outlive the pod, beside the checkpoints. One that is not believed is left alone.
+
+        Raises TemporaryError: what is not in the ledger must not be done.
+        """
+        trainer = state.trainer()
+        due = self._due or (durable and not self._durable)
+        if not due or trainer is None or not trainer.root or state.settings.distrust:
+            return
+        told, head = facts(state), self._head()
+        last = self._mark if trainer.root == self._root else None
+        heads = self._heads()
+        self._mark = ledgerfile.write(trainer.root, told, head, durable=durable, last=last, heads=heads)
+        self._root, self._due, self._durable = trainer.root, False, durable
+        if self._job is not None:
+            self._job.remember(told, head)
