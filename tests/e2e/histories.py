@@ -62,7 +62,7 @@ def check_nothing_twice(journal: Path) -> None:
     A restart has two answers: the supervisor's, who began the trainer anew, and the trainer's, who resumed.
     """
     answers = [i for i in items(journal) if isinstance(i, Answer) and i.ack.result == Ack.APPLIED]
-    applied = Counter((i.role, i.ack.number) for i in answers)
+    applied = Counter((i.role, i.rank, i.ack.number) for i in answers)
     sent = Counter(e.subject for e in entries(journal, "action") if e.state == "sent")
     assert applied and max(applied.values()) == 1, f"applied twice: {applied}"
     assert sent and max(sent.values()) == 1, f"sent twice: {sent}"

@@ -1,5 +1,6 @@
 """Real SIGKILLs, of the agent at every named point and of the trainer: the run ends well and nothing happens twice."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -122,3 +123,27 @@ def test_reference_trainer_killed_in_the_middle(place: Places) -> None:
     check_nothing_twice(run.journal)
     steps = check_nothing_lost(run.journal)
     assert len(steps) == 4 and max(map(max, steps.values())) == 20
+
+
+def test_a_trainer_that_is_killed_is_begun_anew(place: Places) -> None:
+    """By the rules that ship: no cause is known, so it goes on from a certified checkpoint, and is proved."""
+    run = place()
+    trainer = run.trainer_argv("--items", "80", "--gates", "30")
+    options = ["--mode", "act", "--no-approvals", "--listen", "", "--run-dir", str(run.run)]
+    whole = run.start([sys.executable, "-m", "gyrostat_agent", "run", *options, "--", *trainer])
+    until(lambda: run.done("gate 30"), "the trainer never came to its gate")
+    until(lambda: "verified" in states(run.journal, "checkpoint").values(), "no checkpoint was verified")
+    until(lambda: run.status().get("step", 0) >= last_step(run), "the agent never read the last step")
+    os.kill(pid_of(run), signal.SIGKILL)
+    run.open_gate(30)
+    assert whole.wait(DEADLINE) == 0, run.said.read_text()
+    assert len(lives(run)) == 2 and len(run.done("order ")) == 1
+    assert set(states(run.journal, "incident").values()) == {"resolved"}
+    check_chain_and_replay(run.journal)
+    check_nothing_twice(run.journal)
+
+
+def pid_of(run: Place) -> int:
+    """The trainer's, as its Hello says it."""
+    (began,) = [e for e in entries(run.journal, "run") if e.subject == "trainer/0" and e.state == "began"]
+    return int(str(began.data["pid"]))
