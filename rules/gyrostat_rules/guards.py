@@ -105,7 +105,8 @@ def blind(case: Case) -> Verdict:
 
 def last_words(case: Case) -> Verdict:
     """A death waits for what its process told last, in another file than the news of its end: that may be the cause."""
-    if case.incident.kind != CRASH or case.moment.at - case.incident.fired_at >= _LAST_WORDS_SECONDS:
+    age = case.moment.at - case.incident.fired_at
+    if case.incident.kind != CRASH or not 0.0 <= age < _LAST_WORDS_SECONDS:  # before it: the clock was set back since
         return _YES
     return Verdict(HOLD, "what it told last may still come", patient=True)
 

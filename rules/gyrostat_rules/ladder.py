@@ -22,6 +22,7 @@ from gyrostat_rules.verdicts import ALLOW, DENY, HOLD, Case, Verdict
 _ANSWER_SECONDS, _ANSWER_STEPS = 60.0, 5.0
 _RESTART_SECONDS = 1800.0  # to end the old trainer, start a new one and load a large checkpoint
 _REMEMBERED = 500
+_ENDS = "exit"  # the detector that sees a process end, and begin anew
 _UNSENT = 20  # plans of one incident that came to nothing: while a silence holds it, a knob on the move makes many
 
 
@@ -45,7 +46,7 @@ def plan(state: State, moment: Moment) -> None:
             _tell(moment, action, "passed by", f"{action.remedy} no longer fits: {reason}")
         elif incident.state == HELD or _is_quiet(state, incident):
             continue
-        if incident.kind == CRASH and not _is_dead(state, incident):
+        if _lives_again(state, moment, incident):
             move(moment, incident, RESOLVED, "what had ended lives again: somebody else has begun it anew")
             continue
         _climb(state, moment, incident, book)
@@ -94,11 +95,14 @@ def send_undo(state: State, moment: Moment, incident: Incident, action: Action, 
     _issue(state, moment, incident, undo)
 
 
-def _is_dead(state: State, incident: Incident) -> bool:
-    """True while a process whose end it is about has not begun anew."""
+def _lives_again(state: State, moment: Moment, incident: Incident) -> bool:
+    """True of a crash where each process whose end was seen has begun anew; a rule that reads logs has seen none."""
+    names = {key.partition("{")[0] for key in incident.alerts}
+    if incident.kind != CRASH or any(r.alert in names and r.detector != _ENDS for r in moment.pack.rules):
+        return False
     told = [state.alerts[key].labels for key in incident.alerts if key in state.alerts]
     ended = [state.processes.get(f"{labels.get('role')}/{labels.get('rank')}") for labels in told]
-    return any(process is not None and process.died for process in ended)
+    return not any(process is not None and process.died for process in ended)
 
 
 def _is_quiet(state: State, incident: Incident) -> bool:

@@ -139,3 +139,34 @@ def test_numbers_that_were_not_finite_before_the_end_lead_at_once() -> None:
     story.died(-9)
     story.tick(LAST_WORDS)
     assert {i.kind for i in story.incidents} == {"nonfinite"}
+
+
+LOGGED = """
+pack: logged
+groups:
+  - name: g
+    rules:
+      - alert: SaidSo
+        detector: level
+        with: {series: [mood], below: 0.5, needed: 1, of: 1}
+        severity: critical
+        incident: crash
+playbooks:
+  - {incident: crash, rungs: [{remedy: restart, horizon: 5, irreversible: true}, {remedy: page}]}
+"""
+
+
+def test_a_crash_that_no_end_was_seen_of_is_paged() -> None:
+    """A rule of somebody's own, over what is told: whether anything lives again nobody can say."""
+    story = healthy_run(pack=LOGGED).supervisor()
+    story.step(21, mood=0.1)
+    story.tick(LAST_WORDS)
+    assert story.sent() == [] and story.told(EntryKind.ACTION, "paged") and story.incident.state == "held"
+
+
+def test_a_clock_that_is_set_back_does_not_hold_it_for_hours() -> None:
+    """Two seconds are waited for, and not until the old time comes again."""
+    story = dead()
+    story.at -= 5000.0
+    story.tick(1.0)
+    assert story.sent() == ["restart"]
