@@ -11,7 +11,7 @@ from alertmanager_runs import Alertmanager, Server, alertmanager, serving
 from processes import Place, ended, until
 
 Places = Callable[..., Place]
-NAME = "run <b>{{ .Status }}</b>"
+NAME = "run <b>{{ .Status }}<|b>"
 PAUSED = ("--items", "60", "--poison", "20", "--gates", "22")  # while the remedy is still being watched
 
 
@@ -118,17 +118,17 @@ def test_a_real_one_pages_and_unpages(place: Places, real: Alertmanager) -> None
             "incident: nonfinite\n", "incident: nonfinite\n        runbook_url: nonfinite\n", 1
         )
     )
-    agent = run.agent("--alertmanager", real.url, "--run", NAME.replace("/", "|"), *page)
-    trainer = run.trainer(*PAUSED)
+    agent = run.agent("--alertmanager", real.url, "--run", NAME, *page)
+    trainer = run.start(run.trainer_argv(*PAUSED), GYROSTAT_RUN=NAME)
     (first, *_) = until(lambda: real.notified("firing"), "Alertmanager told nobody")
-    assert first["labels"]["run"] == NAME.replace("/", "|") and first["labels"]["alertname"] == "NonFinitePoison"
+    assert first["labels"]["run"] == NAME and first["labels"]["alertname"] == "NonFinitePoison"
     assert first["annotations"]["runbook_url"] == "https://wiki/runbooks/nonfinite.md"
     assert first["generatorURL"] == "http://gyro.example/page"
     assert {tuple(seen.said["groupLabels"]) for seen in real.hook.seen} == {("incident", "run")}
     until(lambda: run.done("gate 22"), "the trainer never came to its gate")
     agent.kill()
     agent.wait()
-    again = run.agent("--alertmanager", real.url, "--run", NAME.replace("/", "|"), *page)
+    again = run.agent("--alertmanager", real.url, "--run", NAME, *page)
     run.watched(again)
     assert not real.notified("resolved")
     run.open_gate(22)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from gyrostat.wire.fields import clean
 from gyrostat_agent.alertpush.outbox import Outbox
 from gyrostat_agent.alertpush.post import Answer, post
 from gyrostat_agent.alertpush.target import Target, read_token, target
@@ -93,14 +94,21 @@ class _Sender:
 
     def _run(self) -> None:
         while not self._ending:
-            self._look()
-            while self._outbox.waiting and time.monotonic() >= self._next and not self._ending:
-                self._send(self._outbox.batch(), self._pace.stands)
+            try:
+                self._pass()
+            except Exception as error:  # what nobody foresaw must not end the one who wakes people
+                self._next = time.monotonic() + self._pace.longest
+                self._tell(f"internal error: {type(error).__name__}: {clean(str(error))[:200]}")
             self.bell.wait(self._pace.longest if not self._outbox.waiting else max(0.0, self._next - time.monotonic()))
             self.bell.clear()
         self._look()
         left = [one for one in self._outbox.batch() if one.over is not None]
         self._send((*left, *self._outbox.standing()), self._pace.after_end, NOTE)
+
+    def _pass(self) -> None:
+        self._look()
+        while self._outbox.waiting and time.monotonic() >= self._next and not self._ending:
+            self._send(self._outbox.batch(), self._pace.stands)
 
     def _look(self) -> None:
         view = self._latest()

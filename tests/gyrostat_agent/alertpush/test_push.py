@@ -189,3 +189,14 @@ def test_before_the_first_view_nothing_is_said(bench: Bench, server: Server) -> 
     with closing(bench.push(server.url)) as other:
         bench.show(other, ())
     assert server.seen == []
+
+
+def test_what_nobody_foresaw_ends_nothing(bench: Bench, server: Server) -> None:
+    """A view that cannot be read is said, once; the next one is told."""
+    push = bench.push(server.url)
+    bench.latest.view = object()  # type: ignore[assignment]
+    push.look()
+    until(lambda: bench.said or push.look(), "it is not said")
+    assert len(bench.said) == 1 and "internal error: AttributeError" in bench.said[0]
+    bench.show(push, GOING)
+    until(lambda: server.seen, "nobody is told any more")
