@@ -1,8 +1,10 @@
 """Orders: the directives for the job, read from the run directory, each answered once in the life of that directory.
 
 Like ``Control``, but a directive to an earlier life of this process still holds: the job that it is for is the same,
-and how far it came stands on the job. What was answered is remembered in ``agent/job-answered`` before the answer is
-given: a directive that failed must not be begun by a later life, long after everybody has decided otherwise.
+and how far it came stands on the job. Those lives are remembered in ``agent/job-lives``: a ``gyrostat run`` in the same
+pod is a supervisor too, and what it is told must not be done to the job as well. What was answered is remembered in
+``agent/job-answered`` before the answer is given: a directive that failed must not be begun by a later life, long after
+everybody has decided otherwise.
 """
 
 import contextlib
@@ -18,6 +20,7 @@ from gyrostat_agent.kubernetes.course import Over
 
 ROLE = "supervisor"
 _LIMIT = 1 << 20
+_LIVES = 100  # remembered; nothing is valid for as long as that many take
 _BEHIND = 64  # directives behind the newest that are looked at after a pause
 _NO_STEP = -1
 
@@ -30,6 +33,7 @@ class Orders:
         self._telemetry = Telemetry(run.path, run=name, role=ROLE, rank=0, world=1)
         self._bell = Bell(run.bell)
         self._memory = os.path.join(run.agent, "job-answered")
+        self._lives = self._begin_life(os.path.join(run.agent, "job-lives"))
         self._seen = self._answered()
         self._offered: tuple[str, ...] | None = None
 
@@ -86,7 +90,7 @@ class Orders:
             found = Directive.decode(read_trusted(self._run.directive(number), _LIMIT))
         except (OSError, RightsError, MessageError):
             return None, ""
-        if found.role != ROLE:
+        if found.role != ROLE or found.incarnation not in self._lives:
             return None, ""
         if found.number != number or found.run != self.run:
             return found._replace(number=number), f"it is directive {found.number} of run {found.run!r}"
@@ -97,6 +101,16 @@ class Orders:
             return found, f"procedure {found.procedure!r} is not offered; offered: {', '.join(offered) or 'none'}"
         return found, ""
 
+    def _begin_life(self, path: str) -> list[str]:
+        """This life behind those before it; where that cannot be kept, what is told now is lost with this life."""
+        try:
+            before = read_trusted(path, _LIMIT).decode("ascii").split()
+        except (OSError, ValueError):
+            before = []
+        lives = [*before, self._telemetry.incarnation][-_LIVES:]
+        _write(path, " ".join(lives).encode())
+        return lives
+
     def _answered(self) -> int:
         try:
             return int(read_trusted(self._memory, 64))
@@ -104,12 +118,16 @@ class Orders:
             return 0
 
     def _remember(self, number: int) -> None:
-        draft = f"{self._memory}.draft"
-        with contextlib.suppress(
-            OSError
-        ):  # where it cannot be written, the job's own annotation still prevents a second
-            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb", buffering=0) as out:
-                out.write(b"%d" % number)
-                os.fsync(out.fileno())
-            os.rename(draft, self._memory)
+        """Where that fails, the job's own annotation still prevents a second."""
+        _write(self._memory, b"%d" % number)
+
+
+def _write(path: str, body: bytes) -> None:
+    """Replace a file of ours, durably; where it cannot be written, so be it."""
+    draft = f"{path}.draft"
+    with contextlib.suppress(OSError):
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb", buffering=0) as out:
+            out.write(body)
+            os.fsync(out.fileno())
+        os.rename(draft, path)

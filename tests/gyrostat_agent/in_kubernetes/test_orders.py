@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gyrostat.wire import Ack, Directive, Resume, RunDirectory
+from gyrostat.wire import Ack, Directive, Hello, Resume, RunDirectory
 from gyrostat.wire.layout import shared_resume
 from gyrostat_agent import ledgerfile
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
@@ -27,10 +27,19 @@ def run(tmp_path: Path) -> RunDirectory:
 
 def lay(where: RunDirectory, number: int, /, **changed: Any) -> Directive:
     """As the agent lays it."""
-    told = Directive(number, "run", "supervisor", "of-an-earlier-life", 0, f"i0001.{number}", time.time() + 60.0,
+    life = changed.get("incarnation") or a_life_of(where)
+    told = Directive(number, "run", "supervisor", life, 0, f"i0001.{number}", time.time() + 60.0,
                      procedure="restart")._replace(**changed)  # fmt: skip
     assert DirectiveFiles(where).carry_out(told.action, {"directive": told.encode().decode()}) is None
     return told
+
+
+def a_life_of(where: RunDirectory) -> str:
+    """The first that ever listened there; where nobody has yet, one that listens and is gone again."""
+    lives = Path(where.agent) / "job-lives"
+    if not lives.exists():
+        Orders(where, "run").close()
+    return lives.read_text(encoding="ascii").split()[0]
 
 
 def answers(run: RunDirectory) -> list[Ack]:
@@ -135,3 +144,22 @@ def test_no_restart_without_a_pointer(run: RunDirectory, tmp_path: Path, lacking
         os.mkdir(shared_resume(root) + ".draft")
     with pytest.raises(pointer.PointerError):
         pointer.lay(run, 4 if lacking == "number" else 3, checkpoint)
+
+
+def test_what_another_supervisor_is_told_is_not_done_to_the_job(run: RunDirectory) -> None:
+    """``gyrostat run`` in the same pod restarts its own trainer: the job is not begun anew as well."""
+    a_life_of(run)
+    lay(run, 1, incarnation="0123456789abcdef")
+    ours = orders(run)
+    assert list(ours.new()) == [] and answers(run) == []
+    told = lay(run, 2)
+    assert list(ours.new()) == [told]
+
+
+def test_lives_that_cannot_be_remembered_cost_the_earlier_ones_alone(run: RunDirectory) -> None:
+    """A folder stands in the way of the file: what this life is told is obeyed."""
+    (Path(run.agent) / "job-lives").mkdir()
+    ours = orders(run)
+    (hello,) = [i for i in RecordFiles(run, {}).drain() if isinstance(i, Hello)]
+    told = lay(run, 1, incarnation=hello.incarnation)
+    assert list(ours.new()) == [told]
