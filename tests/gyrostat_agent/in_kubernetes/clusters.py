@@ -233,6 +233,14 @@ class Cluster:
             self.things[ref] = {**job, "status": status}
 
 
+def owned(cluster: Cluster, ref: Ref, by: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """An object that another controls."""
+    meta = by["metadata"]
+    link = {"apiVersion": by["apiVersion"], "kind": by["kind"], "name": meta["name"], "uid": meta["uid"]}
+    made = {"metadata": {"name": ref.name, "namespace": NAMESPACE, "ownerReferences": [{**link, "controller": True}]}}
+    return cluster.add(ref, {**made, **more})
+
+
 def _counts(kind: JobKind, active: int) -> dict[str, Any]:
     """As each kind counts: pods that are being ended are active no longer."""
     return {

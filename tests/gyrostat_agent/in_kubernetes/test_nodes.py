@@ -3,24 +3,14 @@
 from typing import Any
 
 import pytest
-from clusters import BY_NAME, NAMESPACE, Cluster, job_of_kind
+from clusters import BY_NAME, NAMESPACE, Cluster, job_of_kind, owned
 
 from gyrostat_agent.kubernetes import nodes, pods
-from gyrostat_agent.kubernetes.refusals import (
-    ConflictError,
-)
+from gyrostat_agent.kubernetes.refusals import ConflictError
 from gyrostat_agent.kubernetes.request import Ref, get
 
 JOB = BY_NAME["jobs.batch"]
 POD = Ref("v1", "pods", "p", NAMESPACE)
-
-
-def owned(cluster: Cluster, ref: Ref, by: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """An object that another controls."""
-    meta = by["metadata"]
-    link = {"apiVersion": by["apiVersion"], "kind": by["kind"], "name": meta["name"], "uid": meta["uid"]}
-    made = {"metadata": {"name": ref.name, "namespace": NAMESPACE, "ownerReferences": [{**link, "controller": True}]}}
-    return cluster.add(ref, {**made, **more})
 
 
 def node(name: str, *, ready: bool = True, ours: bool = False, **spec: Any) -> dict[str, Any]:

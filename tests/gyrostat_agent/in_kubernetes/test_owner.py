@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from clusters import BY_NAME, NAMESPACE, Cluster, job_of_kind
+from clusters import BY_NAME, NAMESPACE, Cluster, job_of_kind, owned
 
 from gyrostat_agent.errors import SetupError
 from gyrostat_agent.kubernetes import owner
@@ -11,14 +11,6 @@ from gyrostat_agent.kubernetes.request import Ref
 
 JOB, JOBSET, TRAINJOB, *_ = BY_NAME.values()
 POD = Ref("v1", "pods", "p", NAMESPACE)
-
-
-def owned(cluster: Cluster, ref: Ref, by: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """An object that another controls."""
-    meta = by["metadata"]
-    link = {"apiVersion": by["apiVersion"], "kind": by["kind"], "name": meta["name"], "uid": meta["uid"]}
-    made = {"metadata": {"name": ref.name, "namespace": NAMESPACE, "ownerReferences": [{**link, "controller": True}]}}
-    return cluster.add(ref, {**made, **more})
 
 
 def test_the_topmost_job_is_found() -> None:

@@ -3,20 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gyrostat_agent.kubernetes.jobs.kind import JobKind, active, ended, holds, queued, without
+from gyrostat_agent.kubernetes.jobs.kind import JobKind, active, ended, holds, is_suspended, queued, suspending, without
 from gyrostat_agent.kubernetes.request import Object
-
-
-def _is_off(job: Object) -> bool:
-    return bool((job.get("spec") or {}).get("suspend"))
 
 
 def _is_still(job: Object) -> bool:
     return holds(job, "Suspended") and active(job.get("status"), "active", "terminating") == 0
-
-
-def _switch(on: bool) -> dict[str, Any]:
-    return {"spec": {"suspend": not on}}
 
 
 def _keep_off(job: Object, nodes: Sequence[str]) -> tuple[dict[str, Any], str]:
@@ -30,5 +22,6 @@ def _over(job: Object) -> str:
 
 
 KIND = JobKind(
-    "batch/v1", "Job", "jobs", "batch.kubernetes.io/job-name", _is_off, _is_still, _switch, _keep_off, _over, queued,
+    "batch/v1", "Job", "jobs", "batch.kubernetes.io/job-name",
+    is_suspended, _is_still, suspending, _keep_off, _over, queued,
 )  # fmt: skip

@@ -33,6 +33,16 @@ class JobKind(NamedTuple):
         return Ref(self.api, self.plural, name, namespace)
 
 
+def is_suspended(job: Object) -> bool:
+    """``is_off`` of the kinds that are stopped by ``spec.suspend``."""
+    return bool((job.get("spec") or {}).get("suspend"))
+
+
+def suspending(on: bool) -> dict[str, Any]:
+    """``switch`` of those."""
+    return {"spec": {"suspend": not on}}
+
+
 def holds(job: Object, condition: str) -> bool:
     """True where the job's status says so."""
     found = job.get("status", {}).get("conditions") or []

@@ -8,24 +8,16 @@ checkpoints.
 from collections.abc import Sequence
 from typing import Any
 
-from gyrostat_agent.kubernetes.jobs.kind import JobKind, active, ended, holds, queued, without
+from gyrostat_agent.kubernetes.jobs.kind import JobKind, active, ended, holds, is_suspended, queued, suspending, without
 from gyrostat_agent.kubernetes.request import Object
 
 MANAGER = "gyrostat/agent"  # the entry of ``runtimePatches`` that is ours; those of others are sent back as they were
 _TRAINER = "node"  # replicated job of the trainer's pods
 
 
-def _is_off(job: Object) -> bool:
-    return bool((job.get("spec") or {}).get("suspend"))
-
-
 def _is_still(job: Object) -> bool:
     told = (job.get("status") or {}).get("jobsStatus") or []
     return holds(job, "Suspended") and sum(active(one, "active") for one in told) == 0
-
-
-def _switch(on: bool) -> dict[str, Any]:
-    return {"spec": {"suspend": not on}}
 
 
 def _keep_off(job: Object, nodes: Sequence[str]) -> tuple[dict[str, Any], str]:
@@ -54,5 +46,5 @@ def _over(job: Object) -> str:
 
 KIND = JobKind(
     "trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs", "jobset.sigs.k8s.io/jobset-name",
-    _is_off, _is_still, _switch, _keep_off, _over, queued,
+    is_suspended, _is_still, suspending, _keep_off, _over, queued,
 )  # fmt: skip
