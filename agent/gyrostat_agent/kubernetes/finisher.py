@@ -17,7 +17,7 @@ from gyrostat_agent.kubernetes.jobs.kind import JobKind
 from gyrostat_agent.kubernetes.lease import KubernetesLease
 from gyrostat_agent.kubernetes.patience import pause_after
 from gyrostat_agent.kubernetes.refusals import AwayError, ForbiddenError, KubernetesError, MissingError
-from gyrostat_agent.kubernetes.request import Ref, Server, listed
+from gyrostat_agent.kubernetes.request import Ref, Server, every
 from gyrostat_agent.kubernetes.turn import Turns
 
 LEASE = "gyrostat-finisher"
@@ -55,16 +55,18 @@ class Finisher:
     def look(self) -> list[str]:
         """Show life, and take a turn at each job with something unfinished; which those are. Raises AwayError."""
         self._show_life()
-        return [found for kind in ALL for found in self._of_kind(kind)]
+        found = [ref for kind in ALL for ref in self._of_kind(kind)]
+        self._turns = {ref: turns for ref, turns in self._turns.items() if ref in found}  # the others are over, or gone
+        return [ref.name for ref in found]
 
     def _show_life(self) -> None:
         held = self._lease.renew(self._held) if self._held is not None else None
         self._held = held or self._lease.try_take(self._lease.who(), self._name, "")
 
-    def _of_kind(self, kind: JobKind) -> list[str]:
-        found: list[str] = []
+    def _of_kind(self, kind: JobKind) -> list[Ref]:
+        found: list[Ref] = []
         try:
-            jobs = self._server.ask(listed(kind.ref("", self._namespace))).get("items") or []
+            jobs = every(self._server, kind.ref("", self._namespace))
         except MissingError:  # this cluster knows no such kind
             return found
         except ForbiddenError as error:
@@ -78,7 +80,7 @@ class Finisher:
                 self._tell(ref.path, f"{kind.kind} {ref.name}: {error}")
                 continue
             if stands is not None and not stands.over:
-                found.append(ref.name)
+                found.append(ref)
                 self._go_on(kind, ref, stands.number)
         return found
 

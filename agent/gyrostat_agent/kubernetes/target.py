@@ -11,7 +11,7 @@ from gyrostat_agent.kubernetes.jobs.kind import JobKind
 from gyrostat_agent.kubernetes.owner import job_of, this_pod
 from gyrostat_agent.kubernetes.progress import GO_ON, HAND, HOLD, RESTART, Order
 from gyrostat_agent.kubernetes.refusals import KubernetesError
-from gyrostat_agent.kubernetes.request import Object, Ref, Request, Server, annotations_of, get, listed
+from gyrostat_agent.kubernetes.request import Object, Ref, Request, Server, annotations_of, every, get
 
 SECONDS = 1800.0  # that a person waits at most
 _NAMES = {"job": "batch/v1", "jobset": "JobSet", "trainjob": "TrainJob", "pytorchjob": "PyTorchJob",
@@ -67,7 +67,7 @@ def node_change(server: Server, what: str, name: str, why: str, limits: nodes.Li
     node: Object = server.ask(get(nodes.ref(name)))
     if what == "let-in":
         return nodes.let_in(node)
-    everyone = server.ask(listed(nodes.ref(""))).get("items") or []
+    everyone = every(server, nodes.ref(""))
     if denied := nodes.denied(node, everyone, limits):
         raise DeniedError(f"node {name}: {denied}")
     return _EFFECTS[what](node, "a person", why)

@@ -16,7 +16,7 @@ from gyrostat_agent.kubernetes.course import Move, Over, Send, Wait
 from gyrostat_agent.kubernetes.jobs.kind import JobKind
 from gyrostat_agent.kubernetes.progress import Order, Progress
 from gyrostat_agent.kubernetes.refusals import ConflictError, ForbiddenError, MissingError, RejectedError
-from gyrostat_agent.kubernetes.request import Object, Ref, Request, Server, get, listed
+from gyrostat_agent.kubernetes.request import Object, Ref, Request, Server, every, get
 
 SETTLE_SECONDS = 15.0  # in which the effect of a command that another life may have given must show on the job
 _GONE = ("Succeeded", "Failed")
@@ -112,11 +112,11 @@ class Turns:
             return 0
         chosen = f"{self._kind.pods}={self._ref.name}"
         try:
-            found = self._server.ask(listed(Ref("v1", "pods", "", self._ref.namespace), chosen))
+            found = every(self._server, Ref("v1", "pods", "", self._ref.namespace), chosen)
         except (ForbiddenError, MissingError):
             self.sees_pods = False
             return 0
-        return sum((p.get("status") or {}).get("phase") not in _GONE for p in found.get("items") or [])
+        return sum((p.get("status") or {}).get("phase") not in _GONE for p in found)
 
 
 def dry_run(kind: JobKind, job: Object, order: Order, now: float) -> list[Request]:

@@ -54,6 +54,7 @@ class Cluster:
         self.things: dict[Ref, dict[str, Any]] = {}
         self.fault = fault
         self.asked: list[Request] = []
+        self.page = 2  # objects on one, so that no caller takes the first for the whole
         self.starts = self.overlaps = 0
         self.commands = 0
         self.forbidden: set[tuple[str, str]] = set()
@@ -100,7 +101,7 @@ class Cluster:
     def _answer(self, request: Request) -> Any:
         ref, changes = request.ref, ("dryRun", "All") not in request.query
         if request.verb == "list":
-            return {"items": [copy.deepcopy(t) for t in self._listed(request)]}
+            return self._page(request)
         if ref.plural == "selfsubjectaccessreviews":
             told = (request.body or {})["spec"]["resourceAttributes"]
             return {"status": {"allowed": (told["verb"], f"{told['resource']}.{told['group']}") not in self.forbidden}}
@@ -129,6 +130,13 @@ class Cluster:
             new["metadata"]["resourceVersion"] = str(self._version)
             self.things[request.ref] = new
         return copy.deepcopy(new)
+
+    def _page(self, request: Request) -> dict[str, Any]:
+        """As a server pages: no more than was asked for, and where the next page begins."""
+        told, asked = list(self._listed(request)), dict(request.query)
+        first, most = int(asked.get("continue", 0)), min(self.page, int(asked["limit"]))
+        more = {"continue": str(first + most)} if first + most < len(told) else {}
+        return {"metadata": more, "items": [copy.deepcopy(t) for t in told[first : first + most]]}
 
     def _listed(self, request: Request) -> Iterator[dict[str, Any]]:
         chosen = dict(request.query).get("labelSelector", "")

@@ -7,7 +7,8 @@ from clusters import BY_NAME, NAMESPACE, Cluster, job_of_kind, owned
 
 from gyrostat_agent.kubernetes import nodes, pods
 from gyrostat_agent.kubernetes.refusals import ConflictError
-from gyrostat_agent.kubernetes.request import Ref, get
+from gyrostat_agent.kubernetes.request import Ref, every, get
+from gyrostat_agent.kubernetes.target import DeniedError, node_change
 
 JOB = BY_NAME["jobs.batch"]
 POD = Ref("v1", "pods", "p", NAMESPACE)
@@ -77,3 +78,21 @@ def test_a_pod_is_moved_by_its_uid() -> None:
     with pytest.raises(ConflictError):
         cluster.ask(moved)
     assert "no controller" in pods.denied({"metadata": {"name": "p"}})
+
+
+def test_who_counts_reads_to_the_last_page() -> None:
+    """Five on pages of two: each once, also where some bear the label alone."""
+    cluster = Cluster()
+    for number in range(5):
+        cluster.add(nodes.ref(f"n{number}"), node(f"n{number}"))
+    assert [n["metadata"]["name"] for n in every(cluster, nodes.ref(""))] == [f"n{number}" for number in range(5)]
+    assert every(Cluster(), nodes.ref("")) == []
+
+
+def test_a_node_beyond_the_first_page_counts_against_the_budget() -> None:
+    """The one that is kept out already is the last of many."""
+    cluster = Cluster()
+    for number in range(5):
+        cluster.add(nodes.ref(f"n{number}"), node(f"n{number}", ours=number == 4, unschedulable=number == 4))
+    with pytest.raises(DeniedError, match="n4"):
+        node_change(cluster, "cordon", "n0", "it is slow", nodes.Limits())
