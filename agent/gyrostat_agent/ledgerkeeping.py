@@ -39,9 +39,14 @@ class LedgerKeeping:
         found, why = ledgerfile.read(root) if root else (None, "")
         return self._job.reconciled(found, why) if self._job is not None else (found, why)
 
+    def take_over(self, root: str) -> tuple[dict[str, Any] | None, str]:
+        """The same where another agent wrote it, which this one goes on from: its next writing replaces theirs."""
+        self._root, self._mark, self._due = "", None, True
+        return self.read(root)
+
     def late_doubt(self, state: State) -> str:
         """Why the job bears a later history than this one, or ''; not again what a person has looked into."""
-        if self._job is None or state.settings.distrust:
+        if self._job is None or state.settings.distrust or state.standing.follows:
             return ""
         counts = {"next_directive": state.next_directive, "incident_count": state.incident_count}
         why = self._job.late_doubt(counts)
@@ -64,7 +69,7 @@ class LedgerKeeping:
         """
         trainer = state.trainer()
         due = self._due or (durable and not self._durable)
-        if not due or trainer is None or not trainer.root or state.settings.distrust:
+        if not due or trainer is None or not trainer.root or state.settings.distrust or state.standing.follows:
             return
         told, head = facts(state), self._head()
         last = self._mark if trainer.root == self._root else None

@@ -12,25 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from gyrostat.wire import Hello, RunDirectory
 from gyrostat_agent import failpoints
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
+from gyrostat_agent.carrying import Carrying
 from gyrostat_agent.custody import Custody
-from gyrostat_agent.errors import TemporaryError
 from gyrostat_agent.ledgerkeeping import LedgerKeeping
 from gyrostat_agent.recovery import doubt, recover, settle, trust
-from gyrostat_agent.senses import Checkpoints, Job, Surroundings
+from gyrostat_agent.senses import Checkpoints, Job, Member, Surroundings
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.commands import CommandFiles
 from gyrostat_agent.sources.eventlogs import EventLogs
 from gyrostat_agent.sources.logs.logfiles import LogFiles
 from gyrostat_agent.sources.logs.table import FORMATS
 from gyrostat_agent.sources.recordfiles import RecordFiles
+from gyrostat_agent.succession import Succession
 from gyrostat_rules.entries import Entry, EntryKind
+from gyrostat_rules.fellows import told
+from gyrostat_rules.handover import far
 from gyrostat_rules.inputs import (
     LEDGER,
     Batch,
     Command,
-    Delivery,
-    DeliveryWord,
-    Fit,
     Input,
     Item,
     Pack,
@@ -40,7 +40,8 @@ from gyrostat_rules.inputs import (
     Verb,
 )
 from gyrostat_rules.keeping import keep
-from gyrostat_rules.remedies import ENDS_THE_POD, NEEDS_APPROVAL
+from gyrostat_rules.remedies import NEEDS_APPROVAL
+from gyrostat_rules.standing import LEADER
 
 _FACTS_OF_A_RUN = ("jumped", "released")
 
@@ -50,7 +51,7 @@ class Agent:
 
     def __init__(
         self, run: RunDirectory, settings: Settings, checkpoints: Checkpoints, clock: Callable[[], float],
-        around: Surroundings | None = None, job: Job | None = None,
+        around: Surroundings | None = None, job: Job | None = None, member: Member | None = None,
     ) -> None:  # fmt: skip
         self._run, self._settings, self._checkpoints, self._clock = run, settings, checkpoints, clock
         self._directives = DirectiveFiles(run)
@@ -62,7 +63,11 @@ class Agent:
         self._logs = LogFiles(settings.logs, self.journal.offsets(), FORMATS.get(settings.log_format))
         self._events = EventLogs(settings.logs, self.journal.offsets())
         self._ledger = LedgerKeeping(self.journal.head, lambda: self.custody.heads, job)
+        self._member = member
+        self._carrying = Carrying(self._directives, checkpoints, self._ledger, member)
+        self._succession = Succession(member, self._ledger, settings.checkpoints[0] if settings.checkpoints else "")
         self._faults_told: dict[str, str] = {}
+        self._forwarded: dict[str, int] = {}
         self._unsaved = 0
         self._next_tick = 0.0
         self._root = ""
@@ -74,19 +79,23 @@ class Agent:
     def once(self) -> bool:
         """One pass; True where there was news, or may be more at once."""
         now = self._clock()
+        self._stand(now)
         items = self._drain(now)
         if items:
             failpoints.reach("batch.drained")
-            if self._fresh:
+            if self._fresh and not self.engine.state.standing.follows:
                 self._read_ledger(items, now)
-            offsets = {**self._records.offsets(), **self._logs.offsets(), **self._events.offsets()}
+            offsets = {**self._records.offsets(), **self._logs.offsets(), **self._events.offsets(), **self._forwarded}
             self._take(Batch(now, tuple(items)), offsets)
             self.taken += items
             self._records.sweep()
+            if self._member is not None:
+                self._member.committed()
         self._obey(now)
         if not 0 < self._next_tick - now <= self._settings.tick_seconds:  # due, or the clock was set back
             self._next_tick = now + self._settings.tick_seconds
-            self._checkpoints.poll()
+            if not self.engine.state.standing.follows:
+                self._checkpoints.poll()
             self._take(Tick(now))
             self._tidy(now)
         return bool(items) or self._events.behind
@@ -103,7 +112,8 @@ class Agent:
 
     def seconds_to_tick(self) -> float:
         """How long may be slept where nothing happens."""
-        return min(max(0.0, self._next_tick - self._clock()), self._settings.tick_seconds)
+        tick = min(max(0.0, self._next_tick - self._clock()), self._settings.tick_seconds)
+        return min(tick, self._member.seconds()) if self._member is not None else tick
 
     def close(self) -> None:
         """Leave in order: the next start need not replay."""
@@ -127,7 +137,9 @@ class Agent:
         floor = self._directives.newest() + 1
         self._history = self._fresh and floor > 1
         trainer = self.engine.state.trainer()
-        if not distrust and not self._fresh and trainer is not None and trainer.root:
+        if self._member is not None:  # what another one wrote meanwhile is read when this one begins to decide
+            self._member.begin(self.journal.offsets())
+        elif not distrust and not self._fresh and trainer is not None and trainer.root:
             # Before the first turn, with which it would be written over.
             distrust = doubt(self.journal, self.engine.state, trainer.root)
         if distrust:  # said first of all: neither rules nor mode may lead to anything before it is known
@@ -135,20 +147,39 @@ class Agent:
         self._take(Pack(now, settings.pack_digest, settings.pack_text))
         words = {"mode": settings.mode, "approvals": settings.approvals, "run": settings.run, "next_directive": floor}
         self._take(Command(now, Verb.CONFIGURE, words))
+        self._stand(now)
+        self._settle(now)
+        failpoints.reach("settled")
+
+    def _settle(self, now: float) -> None:
+        """Carry out what was decided, here or by the one who decided before, and may not have been done."""
+        if self.engine.state.standing.follows or far(self.engine.state):
+            return
         if self._ledger.keep(self.engine.state, durable=True):
             paused = self._is_paused(now)
-            if failed := settle(self.engine, self._directives, now, self._spoilt, paused=paused):
+            if failed := settle(self.engine, self._directives, now, self._carrying.spoilt, paused=paused):
                 self._take(Batch(now, tuple(failed)))
-        failpoints.reach("settled")
+
+    def _stand(self, now: float) -> None:
+        """Begin to decide, or end to, where that is due."""
+        stood = False
+        for command in self._succession.commands(self.engine.state, now):
+            self._take(command)
+            stood = True
+        if stood and self.engine.state.standing.word == LEADER:
+            self._fresh = self._fresh and not self._succession.root_of(self.engine.state)
+            self._root = ""
+            self._settle(now)
 
     def _read_ledger(self, items: Sequence[Item], now: float) -> None:
         """Before the first Hello of a run that this journal knows nothing of is believed: was there a life before?"""
-        root = next((i.checkpoint_root for i in items if isinstance(i, Hello) and i.role == "trainer"), None)
+        hellos = [i for i in told(items) if isinstance(i, Hello)]
+        root = next((i.checkpoint_root for i in hellos if i.role == "trainer"), None)
         if root is None:
             return
         self._fresh = False
         found, why = self._ledger.read(root)
-        older = any(isinstance(i, Hello) and i.last_directive > 0 for i in items)
+        older = any(i.last_directive > 0 for i in hellos)
         if found is not None:
             self._take(Command(now, Verb.LEDGER, found))
         elif why or self._history or older:
@@ -162,6 +193,9 @@ class Agent:
         items += self._logs.drain(now) + self._events.drain(now)
         if self._around is not None:
             items += self._around.drain(now, self.engine.state.step, self.engine.state.segment)
+        if self._member is not None:
+            forwarded, self._forwarded = self._member.drain(self.engine.state)
+            items += forwarded
         items += self._checkpoints.drain()
         return items
 
@@ -184,33 +218,14 @@ class Agent:
         noted = self.custody.see(seq, entries)
         self._ledger.note(noted or any(map(_must_outlive_the_pod, entries)))
         self._ledger.keep(self.engine.state)
-        failed = [f for e in sent for f in self._carry_out(e)]
+        if self._member is not None:
+            self._member.tell(self.engine.state, given.items if isinstance(given, Batch) else (), entries)
+        failed = [f for e in sent for f in self._carrying.carry_out(e, self.engine.state)]
+        if self._carrying.fault:
+            self._faults_told[LEDGER] = self._carrying.fault  # said already, so that the next one waits
         self._look_for_root()
         if failed:
             self._take(Batch(given.at, tuple(failed)))
-
-    def _carry_out(self, entry: Entry) -> list[Item]:
-        """Do what an intent says; what stands in its way comes back as news."""
-        if target := entry.data.get("target"):
-            seen = self._checkpoints.recheck(target["path"], target["digest"])
-            if seen.fit == Fit.UNFIT:
-                return [
-                    seen,
-                    Delivery(entry.subject, DeliveryWord.FAILED, f"the checkpoint is no longer fit: {seen.why}"),
-                ]
-        if entry.data.get("remedy") in ENDS_THE_POD:
-            try:
-                self._ledger.write(self.engine.state, durable=True)
-            except TemporaryError as error:
-                self._ledger.fault = self._faults_told[LEDGER] = str(error)  # said here, so that the next one waits
-                said = SourceState(LEDGER, SourceWord.DAMAGED, str(error))
-                return [said, Delivery(entry.subject, DeliveryWord.PUT_OFF, str(error))]
-        failed = self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
-        return [] if failed is None else [failed]
-
-    def _spoilt(self, path: str, digest: str) -> str:
-        seen = self._checkpoints.recheck(path, digest)
-        return seen.why if seen.fit == Fit.UNFIT else ""
 
     def _is_paused(self, now: float) -> bool:
         """By what was obeyed, and by what lies there since the last agent went: nobody has read that yet."""
@@ -227,6 +242,8 @@ class Agent:
 
     def _look_for_root(self) -> None:
         trainer = self.engine.state.trainer()
+        if self.engine.state.standing.follows:  # of many agents one looks at the checkpoints
+            return
         if trainer is not None and trainer.root and trainer.root != self._root:
             self._root = trainer.root
             self._checkpoints.set_root(trainer.root)
@@ -246,7 +263,8 @@ class Agent:
         self._tell(now, "kubernetes", self._ledger.trouble, "the job can be acted on")
         if why := "" if self._fresh else self._ledger.late_doubt(self.engine.state):
             self._take(Command(now, Verb.DISTRUST, {"reason": why}))
-        self._checkpoints.keep(keep(self.engine.state, self._settings.pins))
+        if not self.engine.state.standing.follows:
+            self._checkpoints.keep(keep(self.engine.state, self._settings.pins))
         if self._around is not None:
             self._around.set_processes([p.pid for p in self.engine.state.processes.values() if p.pid and not p.ended])
         self._tell(now, "pins", self._checkpoints.pin_fault, "checkpoints are pinned again")

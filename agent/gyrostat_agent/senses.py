@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from gyrostat_agent.cluster.post import Post
+from gyrostat_rules.entries import Entry
 from gyrostat_rules.inputs import CheckpointSeen, Item
 from gyrostat_rules.keeping import Keep
+from gyrostat_rules.state import State
 
 
 class Checkpoints(Protocol):
@@ -45,6 +48,37 @@ class Job(Protocol):
 
     def late_doubt(self, facts: Mapping[str, Any]) -> str:
         """Why the job knows more than this history, or ''."""
+
+
+class Member(Protocol):
+    """What the loop needs of the cluster that this agent is one of; none of it waits."""
+
+    node: str
+
+    @property
+    def post(self) -> Post:
+        """Who decides for the run."""
+
+    def may_act(self, term: int) -> bool:
+        """True while this agent decides in that term, and nobody else can."""
+
+    def begin(self, offsets: Mapping[str, int]) -> None:
+        """A loop begins from its journal."""
+
+    def stood(self, state: State) -> None:
+        """The engine has taken up another standing."""
+
+    def seconds(self) -> float:
+        """How long the loop may sleep."""
+
+    def drain(self, state: State) -> tuple[list[Item], dict[str, int]]:
+        """What other nodes forwarded, and what is to be written down with it."""
+
+    def committed(self) -> None:
+        """What was drained is in the journal."""
+
+    def tell(self, state: State, items: Sequence[Item], entries: Sequence[Entry]) -> None:
+        """Forward what a turn brought, while another decides."""
 
 
 class Surroundings(Protocol):

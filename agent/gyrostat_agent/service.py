@@ -6,16 +6,18 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from gyrostat.wire import RunDirectory
 from gyrostat.wire.fields import clean
 from gyrostat_agent import statusfile
+from gyrostat_agent.access import wordserver
 from gyrostat_agent.access.wordserver import WordServer
 from gyrostat_agent.alertpush.history import endings
 from gyrostat_agent.alertpush.push import Push
 from gyrostat_agent.checkpoints import CheckpointSource, ChildVerifier
-from gyrostat_agent.errors import AgentError, SetupError
+from gyrostat_agent.cluster.joining import joined
+from gyrostat_agent.errors import AgentError
 from gyrostat_agent.journal import JournalError
 from gyrostat_agent.loop import Agent
 from gyrostat_agent.rundir import Lock
@@ -23,6 +25,7 @@ from gyrostat_agent.server import Server
 from gyrostat_agent.settings import Settings
 from gyrostat_agent.sources.surroundings import Surroundings
 from gyrostat_agent.sources.wakeup import WakeUp
+from gyrostat_agent.takenport import served
 from gyrostat_exporters.alertmanager import Links
 from gyrostat_exporters.cases import Endings, cases
 from gyrostat_exporters.metrics import Latest
@@ -32,19 +35,24 @@ from gyrostat_rules.packfile import parse
 
 if TYPE_CHECKING:
     from gyrostat_agent.kubernetes.process import JobProcess
+    from gyrostat_agent.otlppush.push import OtlpPush
 
 _STUCK_SECONDS = 30.0
 _LAST_PASSES = 100
 _COLLECT_SECONDS = 60.0
 _SHOW_SECONDS = 0.5
 _BACKOFF, _MOST_BACKOFF = 1.0, 30.0
-_Served = TypeVar("_Served")
 
 
 class Service:
-    """Runs an agent until it is told to end. ``say`` gets one line for what an operator should know."""
+    """Runs an agent until it is told to end. ``say`` gets one line for what an operator should know.
 
-    def __init__(self, run: RunDirectory, settings: Settings, listen: str, say: Callable[[str], None]) -> None:
+    ``named``: somebody chose ``listen``, so no other port will do.
+    """
+
+    def __init__(
+        self, run: RunDirectory, settings: Settings, listen: str, say: Callable[[str], None], *, named: bool = False
+    ) -> None:  # fmt: skip
         self._run, self._settings, self._say = run, settings, say
         self._lock = Lock(run)
         self._wake = WakeUp([run.records, os.path.join(run.agent, "commands")])
@@ -63,10 +71,12 @@ class Service:
         self._shown = self._collected = 0.0
         self._ending = False
         self._trouble = ""
-        self._server = _elsewhere(lambda at: Server(at, self._latest, self._stuck), listen, say) if listen else None
-        self._words = _elsewhere(self._word_server, settings.control, say) if settings.control else None
+        self._server = self._page(listen, named) if listen else None
+        self._words = self._word_server(settings.control) if settings.control else None
         self._push = self._pushing()
+        self._otlp = _exporting(run, settings, self._latest, say) if settings.otlp else None
         self._job = _job(run, settings, say) if settings.kubernetes else None
+        self._member = joined(settings, self._wake.ring) if settings.cluster else None
         if self._wake.polling:
             say(self._wake.polling)
 
@@ -77,10 +87,14 @@ class Service:
         # Held back since the start, so that being told to end is never simply dying.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         backoff, looked = _BACKOFF, False
+        if self._member is not None:
+            self._member.start(lambda: not self._stuck(), self._wake.ring)
         while not self._ending or not looked:
             looked = True
             try:
-                agent = Agent(self._run, self._settings, self._checkpoints, time.time, self._around, self._job)
+                agent = Agent(
+                    self._run, self._settings, self._checkpoints, time.time, self._around, self._job, self._member
+                )
             except (AgentError, JournalError) as error:
                 backoff = self._wait_out(error, backoff)
                 continue
@@ -102,13 +116,21 @@ class Service:
         source = CheckpointSource(
             self._verifier, wake=self._wake.ring, pinning=pinning, pin_bytes=self._settings.pin_bytes
         )
-        if self._settings.checkpoints:  # until a trainer names its own
+        if self._settings.checkpoints and not self._settings.cluster:  # until a trainer names its own
             source.set_root(self._settings.checkpoints[0])
         return source
 
-    def _word_server(self, at: str) -> WordServer:
+    def _page(self, listen: str, named: bool) -> Server:
+        return served(
+            lambda at: Server(at, self._latest, self._stuck), listen, self._say, option="--listen", named=named
+        )
+
+    def _word_server(self, listen: str) -> WordServer:
         token, names = self._settings.control_token, self._settings.control_names
-        return WordServer(at, self._run, self._say, token_file=token, names=names)
+        return served(
+            lambda at: WordServer(at, self._run, self._say, token_file=token, names=names),
+            listen, self._say, option="--control", named=listen != wordserver.DEFAULT,
+        )  # fmt: skip
 
     def _pushing(self) -> Push | None:
         chosen = self._settings
@@ -160,7 +182,7 @@ class Service:
         if self._words is not None:
             self._words.heard(agent.entries)
         self._endings.hear(agent.entries)
-        if self._job is not None:
+        if self._job is not None and not agent.engine.state.standing.follows:
             self._job.tell(agent.entries)
         agent.entries, agent.taken = [], []
         now = time.monotonic()
@@ -170,10 +192,17 @@ class Service:
         self._tally.missing, self._tally.damaged, self._tally.turns = agent.missing, agent.damaged, agent.turns
         self._tally.requests = self._words.counts() if self._words else self._tally.requests
         shown = view(agent.engine.state, self._tally, self._severities, self._blind(agent))
+        elsewhere = self._member is not None and self._member.is_told_for
         if self._push is not None:
-            told = cases(agent.engine.state, self._rules, self._endings, time.time())
+            told = () if elsewhere else cases(agent.engine.state, self._rules, self._endings, time.time())
             shown = shown._replace(cases=told, pushed=self._push.counts())
+        if self._member is not None:
+            shown = shown._replace(fellows=self._member.shown(agent.engine.state))
+        if self._otlp is not None:
+            shown = shown._replace(exported=self._otlp.counts())
         self._publish(shown._replace(head=agent.custody.heads[-1], journal_bytes=agent.custody.bytes))
+        if self._otlp is not None:
+            self._otlp.look(agent.engine.state, news=urgent, elsewhere=elsewhere)
 
     def _publish(self, shown: View) -> None:
         self._latest.view = shown
@@ -185,7 +214,8 @@ class Service:
         """What cannot be seen now: silence must never read as healthy."""
         state = agent.engine.state
         distrust = state.settings.distrust and f"observe only: {state.settings.distrust}"
-        found = [fault for fault in (self._trouble, distrust, self._checkpoints.fault) if fault]
+        apart = self._member.fault(state) if self._member is not None else ""
+        found = [fault for fault in (self._trouble, distrust, self._checkpoints.fault, apart) if fault]
         if not any(p.role not in ("supervisor", "gpu", "host") for p in state.processes.values()):
             found.append("no trainer has spoken yet")
         now = time.time()
@@ -198,6 +228,7 @@ class Service:
         where = f", http://{self._server.address}" if self._server else ""
         where += f", posts to http://{self._around.address}" if self._around.address else ""
         where += f", words to http://{self._words.address}" if self._words else ""
+        where += f", node {self._member.node} of a cluster at {self._member.address}" if self._member else ""
         distrust = agent.engine.state.settings.distrust
         mode = f"observe only: {distrust}" if distrust else f"mode {self._settings.mode}"
         self._say(f"watching {self._run.path}, run {agent.engine.state.run}, {mode}{where}")
@@ -222,10 +253,14 @@ class Service:
         self._wake.ring()
 
     def _leave(self) -> int:
+        if self._member is not None:
+            self._member.close()
         if self._job is not None:
             self._job.close()
         if self._push is not None:
             self._push.close()
+        if self._otlp is not None:
+            self._otlp.close()
         if self._server is not None:
             self._server.close()
         if self._words is not None:
@@ -238,6 +273,13 @@ class Service:
         return 0
 
 
+def _exporting(run: RunDirectory, chosen: Settings, latest: Latest, say: Callable[[str], None]) -> "OtlpPush":
+    """Imported where it is asked for: OpenTelemetry is an extra."""
+    from gyrostat_agent.otlppush.push import OtlpPush
+
+    return OtlpPush(chosen.otlp, run, latest, say, headers_file=chosen.otlp_headers, insecure=chosen.otlp_insecure)
+
+
 def _job(run: RunDirectory, settings: Settings, say: Callable[[str], None]) -> "JobProcess":
     """The job that owns this pod, as a process of the run; what is missing is said by the loop, and ends nothing."""
     from gyrostat_agent.kubernetes.process import JobProcess, connect
@@ -245,18 +287,6 @@ def _job(run: RunDirectory, settings: Settings, say: Callable[[str], None]) -> "
     process = JobProcess(run, settings.run, connect, say)
     process.start()
     return process
-
-
-def _elsewhere(serve: Callable[[str], _Served], listen: str, say: Callable[[str], None]) -> _Served:
-    """What is served at ``listen``; where that port is taken by another run's agent, at a free one, and said."""
-    try:
-        return serve(listen)
-    except SetupError as error:
-        host, _, port = listen.rpartition(":")
-        if "in use" not in str(error) or port == "0":
-            raise
-        say(f"port {port} is taken, serving on a free one")
-        return serve(f"{host}:0")
 
 
 def say_on_stderr(line: str) -> None:

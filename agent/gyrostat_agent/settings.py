@@ -24,8 +24,13 @@ class Settings(NamedTuple):
     asked for by, beside its addresses. ``alertmanagers`` are the URLs of those that are told of incidents, none unless
     asked for, with the token in the file ``alertmanager_token`` where they want one; what alerts link to lies below
     ``runbook_base``, and at ``external_url`` where people reach the agent's page by another name than its own.
+    ``otlp`` is the URL of a collector that is told metrics, logs and traces, '' for none, with the headers in the file
+    ``otlp_headers``; ``otlp_insecure`` lets plain http leave this machine, which whoever is on its way can read.
     ``kubernetes``: the job that owns this pod is looked for and may be acted on; not unless asked for, for it takes
     rights and 35 MB of memory.
+    ``cluster`` is where the agents of one run elect the one that decides: a folder that all of them reach, or
+    ``kubernetes``; '' where there is one agent. ``node`` is this one's name among them, ``cluster_address`` (HOST:PORT)
+    where the others reach it, ``cluster_token`` the file with the token that all of them bear.
     """
 
     run: str
@@ -54,4 +59,11 @@ class Settings(NamedTuple):
     alertmanager_token: str = ""
     runbook_base: str = ""
     external_url: str = ""
+    otlp: str = ""
+    otlp_headers: str = ""
+    otlp_insecure: bool = False
     kubernetes: bool = False
+    cluster: str = ""
+    cluster_address: str = ""
+    cluster_token: str = ""
+    node: str = ""

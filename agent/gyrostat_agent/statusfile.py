@@ -26,8 +26,11 @@ def write(run: RunDirectory, shown: View, address: str) -> None:
         "held": [_waiting(w) for w in shown.held], "ranks": ranks, "alerts": [list(a) for a in shown.alerts],
         "armed": [list(a) for a in shown.armed], "proposed": shown.proposed,
         "silences": [{**asdict(s), "matchers": list(s.matchers)} for s in shown.silences],
-        "pushed": [p._asdict() for p in shown.pushed], "at": time.time(), "pid": os.getpid(),
+        "pushed": [p._asdict() for p in shown.pushed],
+        "exported": [e._asdict() for e in shown.exported], "at": time.time(), "pid": os.getpid(),
     }  # fmt: skip
+    if shown.fellows is not None:
+        said["fellows"] = shown.fellows._asdict()
     if shown.off is not None:
         said["off"] = [list(o) for o in shown.off]
     with contextlib.suppress(OSError):

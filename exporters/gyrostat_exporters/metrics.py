@@ -8,6 +8,7 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gyrostat_exporters import fellows
 from gyrostat_exporters.experts import Shown, shown
 from gyrostat_exporters.view import Tally, View, is_row
 
@@ -69,6 +70,17 @@ NAMES: dict[str, Name] = {
     "gyrostat_alertmanager_waiting": Name(
         GAUGE, ("alertmanager",), "Alerts that wait for an Alertmanager to take them."
     ),
+    "gyrostat_otlp_items": Name(
+        COUNTER, ("signal", "outcome"), "Told to an OTLP collector by this agent: exports of metrics, logs, spans."
+    ),
+    "gyrostat_otlp_waiting": Name(GAUGE, ("signal",), "What waits for an OTLP collector to take it."),
+    "gyrostat_cluster_leader": Name(GAUGE, ("node",), "1 at the agent that decides for the run, 0 at the others."),
+    "gyrostat_cluster_term": Name(GAUGE, (), "Which leader of this run it is, counted from 1."),
+    "gyrostat_cluster_cut_off": Name(GAUGE, (), "1 while this agent can neither decide nor tell the one that does."),
+    "gyrostat_cluster_nodes": Name(GAUGE, ("state",), "Other nodes that the leader hears, or misses."),
+    "gyrostat_cluster_forwarded": Name(COUNTER, ("outcome",), "Items this agent forwarded: sent, or dropped for room."),
+    "gyrostat_cluster_waiting": Name(GAUGE, (), "Items that wait to be forwarded."),
+    "gyrostat_cluster_refused": Name(COUNTER, (), "Parcels of other nodes that this agent did not take."),
     "gyrostat_series_cut": Name(GAUGE, (), "Series and ranks that are not shown, to bound this page."),
 }
 
@@ -83,7 +95,7 @@ class RunCollector(Collector):
         """One family a name of the table that has something to say."""
         view = self._latest()
         samples: dict[str, list[tuple[tuple[str, ...], float]]] = {}
-        for name, labels, value in _samples(view) if view is not None else ():
+        for name, labels, value in samples_of(view) if view is not None else ():
             samples.setdefault(name, []).append((labels, value))
         for name, rows in samples.items():
             said = NAMES[name]
@@ -104,7 +116,8 @@ class Latest:
         return self.view
 
 
-def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
+def samples_of(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    """Name in the table, labels in its order, and value of each sample of a view."""
     tally = view.tally
     yield "gyrostat_run", (view.run, view.mode), 1.0
     yield "gyrostat_ready", (), float(not view.blind)
@@ -136,6 +149,7 @@ def _samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
     for answer, asked in tally.requests.items():
         yield "gyrostat_control_requests", (answer,), float(asked)
     yield from _pushed_samples(view)
+    yield from fellows.samples(view.fellows)
     yield from _bill_samples(tally)
     experts = shown(tally.loads)
     yield from _expert_samples(experts)
@@ -148,6 +162,10 @@ def _pushed_samples(view: View) -> Iterator[tuple[str, tuple[str, ...], float]]:
         for outcome, count in (("sent", one.sent), ("failed", one.failed), ("dropped", one.dropped)):
             yield "gyrostat_alertmanager_alerts", (one.to, outcome), float(count)
         yield "gyrostat_alertmanager_waiting", (one.to,), float(one.waiting)
+    for each in view.exported:
+        for outcome, count in (("sent", each.sent), ("failed", each.failed), ("dropped", each.dropped)):
+            yield "gyrostat_otlp_items", (each.signal, outcome), float(count)
+        yield "gyrostat_otlp_waiting", (each.signal,), float(each.waiting)
 
 
 def _bill_samples(tally: Tally) -> Iterator[tuple[str, tuple[str, ...], float]]:

@@ -12,6 +12,7 @@ from gyrostat.wire import Record
 from gyrostat.wire.messages import spell
 from gyrostat_exporters.cases import Case
 from gyrostat_exporters.experts import Loads, remember
+from gyrostat_exporters.fellows import Fellows
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.needs import Heard
@@ -68,6 +69,18 @@ class Pushed(NamedTuple):
     fault: str = ""
 
 
+class Exported(NamedTuple):
+    """How one signal to an OTLP collector (host and port) fares: exports of metrics, log records or spans."""
+
+    to: str
+    signal: str
+    sent: int = 0
+    failed: int = 0
+    dropped: int = 0
+    waiting: int = 0
+    fault: str = ""
+
+
 class View(NamedTuple):
     """A run at one moment. ``blind`` names what cannot be seen now, and why; empty is what ready means.
 
@@ -76,7 +89,9 @@ class View(NamedTuple):
     its evidence or reason; ``proposed`` is the way back that waits for a person, '' where there is none; ``silences``
     those that stand or will.
     ``head`` is a turn of the journal and its hash, noted now and then, '' before the journal is open. ``cases`` are
-    what Alertmanager is told and ``pushed`` how that fares, both empty where there is none.
+    what Alertmanager is told and ``pushed`` how that fares, both empty where there is none; ``exported`` is
+    how an OTLP collector is told. ``fellows``: how it fares
+    among the agents of other nodes, None where it is alone.
     """
 
     run: str
@@ -101,6 +116,8 @@ class View(NamedTuple):
     journal_bytes: int = 0
     cases: tuple[Case, ...] = ()
     pushed: tuple[Pushed, ...] = ()
+    fellows: Fellows | None = None
+    exported: tuple[Exported, ...] = ()
 
 
 @dataclass(slots=True)

@@ -10,17 +10,25 @@ from gyrostat_rules.handover import stand
 from gyrostat_rules.inputs import Command, Verb
 from gyrostat_rules.ledger import restore
 from gyrostat_rules.moment import Moment
-from gyrostat_rules.requests import go_back, speaker, tag
+from gyrostat_rules.requests import NOT_DONE, go_back, speaker, tag
 from gyrostat_rules.silences import silence, unsilence
+from gyrostat_rules.standing import decides
 from gyrostat_rules.state import State
 
 MODES = ("observe", "shadow", "act")
+_WORDS_OF_PEOPLE = frozenset(
+    (Verb.APPROVE, Verb.DENY, Verb.PAUSE, Verb.RESUME, Verb.ROLLBACK, Verb.TAG, Verb.ARM, Verb.DISARM, Verb.SILENCE,
+     Verb.UNSILENCE)
+)  # fmt: skip
 
 
 def obey(state: State, moment: Moment, command: Command) -> None:
     """Carry a command out; what is not understood is written down and changes nothing."""
     act = _VERBS.get(command.verb)
-    said = act(state, moment, command.arguments) if act else f"command {command.verb!r} is not known"
+    if command.verb in _WORDS_OF_PEOPLE and state.standing.follows:
+        said = f"{NOT_DONE}{decides(state.standing)}: say it to the agent there"
+    else:
+        said = act(state, moment, command.arguments) if act else f"command {command.verb!r} is not known"
     if said:
         shown = None if command.verb in (Verb.LEDGER, Verb.STAND) else dict(command.arguments)
         moment.write(EntryKind.COMMAND, command.verb, "said", said, state.step, arguments=shown)

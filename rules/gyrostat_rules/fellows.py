@@ -10,6 +10,7 @@ from gyrostat.wire import Hello, Record
 from gyrostat_rules.alerts import FIRING, RESOLVED, tell
 from gyrostat_rules.inputs import AlertTold, Answer, Died, Ended, FaultLine, Forwarded, Item
 from gyrostat_rules.moment import Moment
+from gyrostat_rules.standing import NODE
 from gyrostat_rules.state import Alert, State, key_of
 
 _TAKEN = (Record, Hello, Answer, Ended, Died, FaultLine)
@@ -33,6 +34,12 @@ def unwrapped(state: State, moment: Moment, items: Sequence[Item]) -> Iterator[I
                 yield one
                 if isinstance(one, (Hello, Record)) and (known := state.processes.get(key_of(one.role, one.rank))):
                     known.node = item.node
+
+
+def told(items: Sequence[Item]) -> Iterator[Item]:
+    """All that is told, also what is forwarded."""
+    for item in items:
+        yield from item.items if isinstance(item, Forwarded) else (item,)
 
 
 def alerted(state: State, moment: Moment, told: AlertTold) -> None:
@@ -67,6 +74,21 @@ def heard(state: State, node: str, well: bool) -> None:
         if process.node == node:
             process.unseen = not well
     state.unseen = sum(p.unseen and p.role == "trainer" and not p.ended for p in state.processes.values())
+
+
+def forget(state: State, moment: Moment) -> None:
+    """This agent decides no more: what was forwarded to it ends here, and is not taken for silence."""
+    for name in [name for name in state.sources if name.startswith(NODE)]:
+        del state.sources[name]
+    for key in [key for key, alert in state.alerts.items() if alert.node]:
+        tell(moment, key, state.alerts.pop(key), RESOLVED)
+    for key in [key for key, process in state.processes.items() if process.node]:
+        for table in (state.processes, state.windows, state.recent):
+            table.pop(key, None)
+        for bucket in state.buckets.values():
+            bucket.pop(key, None)
+    state.buckets = {step: bucket for step, bucket in state.buckets.items() if bucket}
+    state.unseen = 0
 
 
 def _named(key: str, node: str) -> str:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from gyrostat_rules import fellows
 from gyrostat_rules.arming import taken_up
 from gyrostat_rules.incidents import HELD, OPEN, STOPPED, move
 from gyrostat_rules.ledger import restore
@@ -30,8 +31,9 @@ def stand(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
         return ""
     state.standing = new
     if word == FOLLOWER:
-        if old.word == LEADER:
+        if not old.follows:
             _let_go(state, moment)
+            fellows.forget(state, moment)
         return f"follows: {decides(new)}"
     said = _take_up(state, moment, arguments.get("ledger")) if word == LEADER else ""
     if old.follows:

@@ -9,11 +9,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from gyrostat.wire import Record
+from gyrostat_rules import series
 from gyrostat_rules.moment import Moment
+from gyrostat_rules.pack import RulePack
 from gyrostat_rules.series import measured
 
 WHOLE = 8  # ranks of which every series is kept
 _COMPARING = "beside"  # the detector that compares ranks
+# By what a value that is not finite is judged, whether or not it shows in the same record.
+_CIRCUMSTANCES = (
+    series.STEP_APPLIED, series.PARAMS_FINITE, series.GUARD_EXHAUSTED, series.SUSPECT_ITEM, series.DATA_CURSOR,
+    series.DATA_ITEMS,
+)  # fmt: skip
 
 
 def is_one_of_many(role: str, rank: int) -> bool:
@@ -30,6 +37,21 @@ def first_ranks(moment: Moment) -> Sequence[Record]:
     return moment.looks["first ranks"]  # type: ignore[no-any-return]
 
 
+def told_of(record: Record, compared: frozenset[str]) -> Record:
+    """What of one of the many is worth telling an agent elsewhere: what is kept of it, and why it may be ill."""
+    if not is_one_of_many(record.role, record.rank):
+        return record
+    names = (*_picked(tuple(record.values), compared), *_CIRCUMSTANCES)
+    values = {name: record.values[name] for name in names if name in record.values}
+    values.update((name, value) for name, value in record.values.items() if value - value != 0.0)  # not finite
+    return record._replace(values=values, load=None)
+
+
+def compared_in(pack: RulePack) -> frozenset[str]:
+    """The series by which a pack's rules compare ranks."""
+    return frozenset(name for rule in pack.rules if rule.detector == _COMPARING for name in rule.params.series)
+
+
 def kept(moment: Moment, record: Record) -> dict[str, float]:
     """The values of one of the many that its windows keep: those that a rule compares ranks by."""
     compared = _compared(moment)
@@ -42,7 +64,7 @@ def _compared(moment: Moment) -> frozenset[str]:
     """The series by which the pack's rules compare ranks; picked once an input."""
     key = "compared", moment.pack.name
     if key not in moment.memo:
-        moment.memo[key] = frozenset(n for r in moment.pack.rules if r.detector == _COMPARING for n in r.params.series)
+        moment.memo[key] = compared_in(moment.pack)
     return moment.memo[key]  # type: ignore[no-any-return]
 
 

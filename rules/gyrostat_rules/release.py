@@ -14,13 +14,7 @@ _SECONDS = 3600.0
 def release(state: State, moment: Moment) -> None:
     """Once a death: where no restart is under way, planned or waiting for a word, the supervisor may go."""
     trainer, supervisor = state.trainer(), state.supervisor()
-    if (
-        state.standing.follows
-        or trainer is None
-        or supervisor is None
-        or not alive(supervisor)
-        or "release" not in supervisor.procedures
-    ):
+    if trainer is None or supervisor is None or not alive(supervisor) or "release" not in supervisor.procedures:
         return
     death = f"{supervisor.incarnation} {trainer.incarnation}"  # a trainer may die before it has a name
     if not trainer.died or state.released == death or not may_act(state.settings) or _pending(state):
@@ -36,6 +30,8 @@ def release(state: State, moment: Moment) -> None:
 
 
 def _pending(state: State) -> bool:
+    if state.standing.follows:  # whoever decides has a supervisor of its own, or the job's; this one waits for nothing
+        return False
     for incident in state.incidents:
         last = incident.actions[-1] if incident.actions else None
         if incident.state in (OPEN, ACTING):

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from gyrostat.wire import ExpertLoad, Record
+from gyrostat_exporters.fellows import Fellows
 from gyrostat_exporters.view import Pushed, Tally, View, view
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
@@ -71,7 +72,8 @@ def long_view() -> View:
     head = "256:" + "00000001000000ff0000ffffffffffff"
     pushed = (Pushed("am:9093", sent=5, failed=2, dropped=1, waiting=3),)
     off = view(long_state(), Tally(), {}, ()).off
-    return full_view()._replace(off=off, head=head, journal_bytes=4096, pushed=pushed)
+    fellows = Fellows("node-0", "node-0", True, 3, heard=6, missing=1, sent=5, dropped=2, waiting=4, refused=8)
+    return full_view()._replace(off=off, head=head, journal_bytes=4096, pushed=pushed, fellows=fellows)
 
 
 def stale_state() -> State:

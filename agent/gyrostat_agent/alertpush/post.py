@@ -1,17 +1,15 @@
-"""One post to an Alertmanager: no proxy, no redirect, a bounded answer, an end to it whatever the other side does."""
+"""One post to an Alertmanager, and what its answer means."""
 
-import contextlib
 import http.client
 import json
 import socket
 import ssl
-import threading
 from typing import NamedTuple
 
 from gyrostat.wire.fields import clean
+from gyrostat_agent import onepost
 from gyrostat_agent.alertpush.target import Target
 
-_MOST_BYTES = 64 << 10  # of an answer; an Alertmanager's own are empty, or one sentence
 _SAID = 200
 _FOR_GOOD = (400, 413, 422)  # it will say so again to the same alerts
 
@@ -25,33 +23,12 @@ class Answer(NamedTuple):
 
 def post(target: Target, body: bytes, token: str, seconds: float) -> Answer:
     """Send ``body`` within ``seconds``. Raises nothing: what went wrong is in the answer, in words."""
-    kind = http.client.HTTPSConnection if target.secure else http.client.HTTPConnection
-    connection = kind(target.host, target.port, timeout=seconds)
-    headers = {"Content-Type": "application/json", "User-Agent": "gyrostat", "Connection": "close"}
-    headers |= {"Authorization": f"Bearer {token}"} if token else {}
-    late = threading.Event()
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     try:
-        connection.connect()
-        # The time-out is of one packet: what drips would otherwise never end.
-        watch = threading.Timer(seconds, _cut, (connection.sock, late))
-        watch.daemon = True
-        watch.start()
-        try:
-            connection.request("POST", target.path, body, headers)
-            answer = connection.getresponse()
-            return _read(answer.status, answer.read(_MOST_BYTES))
-        finally:
-            watch.cancel()
+        said = onepost.send(target.host, target.port, target.path, body, headers, seconds, secure=target.secure)
+        return _read(said.status, said.body)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return Answer(f"no answer in {seconds:g} s" if late.is_set() else _trouble(error, seconds))
-    finally:
-        connection.close()
-
-
-def _cut(sock: socket.socket, late: threading.Event) -> None:
-    late.set()
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
+        return Answer(_trouble(error, seconds))
 
 
 def _read(status: int, body: bytes) -> Answer:

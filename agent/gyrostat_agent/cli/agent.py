@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from gyrostat_agent.cli.options import deciding, run_dir, settings
+from gyrostat_agent.cli.options import deciding, is_named, run_dir, settings
 from gyrostat_agent.rundir import prepare
 
 
@@ -26,4 +26,5 @@ def agent(ctx: click.Context, /, run_dir: str, listen: str, kubernetes: bool, **
     from gyrostat_agent.service import Service, say_on_stderr
 
     chosen = settings(run_dir, given)._replace(kubernetes=kubernetes)
-    ctx.exit(Service(prepare(run_dir), chosen, listen, say_on_stderr).run())
+    named = is_named(ctx, "listen")
+    ctx.exit(Service(prepare(run_dir), chosen, listen, say_on_stderr, named=named).run())

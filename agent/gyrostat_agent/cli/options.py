@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from gyrostat.wire.fields import clean
 from gyrostat.wire.layout import RUN_DIR, RUN_NAME
 from gyrostat_agent.address import split
+from gyrostat_agent.cli.clustering import CLUSTERED, clustered_on, clustering
+from gyrostat_agent.cli.exporting import EXPORTED, exported_on, exporting
 from gyrostat_agent.cli.pushing import PUSHED, pushed_on, pushing
 from gyrostat_agent.cli.remote import meant
 from gyrostat_agent.errors import SetupError
@@ -155,14 +158,15 @@ _DECIDED = (
     ),
     click.option(
         "--listen", default="127.0.0.1:9466", show_default=True, callback=_address,
-        help="Where /metrics, /healthz and /readyz are; '' for nowhere.",
+        help="Where /metrics, /healthz and /readyz are; '' for nowhere. Where that port is taken, a free one is served "
+        "and said; one that you give is refused.",
     ),
 )  # fmt: skip
 
 
 def deciding(command: _F) -> _F:
     """The options that say what may be done, what is read besides records, and who is told."""
-    for option in (*_WORDS, *PUSHED, *_READ, *_KEPT, *_DECIDED):
+    for option in (*CLUSTERED, *_WORDS, *EXPORTED, *PUSHED, *_READ, *_KEPT, *_DECIDED):
         command = option(command)
     return command
 
@@ -184,12 +188,18 @@ def settings(run_path: str, given: dict[str, Any]) -> Settings:
         control=given["control"], control_names=given["control_names"],
         control_token=os.path.abspath(given["control_token"]) if given["control_token"] else "",
     )  # fmt: skip
-    return pushing(chosen, given)
+    return clustering(exporting(pushing(chosen, given), given), given)
 
 
-def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
-    """The same options again, for a process that is given them."""
-    words = ["--mode", chosen.mode, "--listen", listen, "--run", chosen.run, "--pins", str(chosen.pins)]
+def is_named(ctx: click.Context, name: str) -> bool:
+    """True where somebody gave that option."""
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def passed_on(chosen: Settings, listen: str | None, rules: str | None) -> list[str]:
+    """The same options again, for a process that is given them; ``listen`` None: nobody named a port."""
+    words = ["--mode", chosen.mode, "--run", chosen.run, "--pins", str(chosen.pins)]
+    words += [] if listen is None else ["--listen", listen]
     words += ["--pin-bytes", str(chosen.pin_bytes)] if chosen.pin_bytes else []
     words += ["--journal-days", str(chosen.journal_days), "--journal-bytes", str(chosen.journal_bytes)]
     words += ["--no-approvals"] if not chosen.approvals else []
@@ -200,7 +210,7 @@ def passed_on(chosen: Settings, listen: str, rules: str | None) -> list[str]:
     words += ["--host"] if chosen.host else []
     words += [word for root in chosen.checkpoints for word in ("--checkpoints", root)]
     words += [word for name in chosen.control_names for word in ("--control-name", name)]
-    words += pushed_on(chosen)
+    words += [*pushed_on(chosen), *exported_on(chosen), *clustered_on(chosen)]
     named = {
         "--log-format": chosen.log_format, "--receive": chosen.receive, "--receive-token": chosen.token_file,
         "--control": chosen.control, "--control-token": chosen.control_token,

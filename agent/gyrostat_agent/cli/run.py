@@ -16,7 +16,7 @@ from gyrostat.wire import RunDirectory
 from gyrostat.wire.rights import check_folder
 from gyrostat_agent.childprocess import in_words
 from gyrostat_agent.cli.home import homes
-from gyrostat_agent.cli.options import deciding, passed_on, settings
+from gyrostat_agent.cli.options import deciding, is_named, passed_on, settings
 from gyrostat_agent.errors import HeldError, SetupError
 from gyrostat_agent.launch.person import EXIT_PERSON, needed
 from gyrostat_agent.rundir import prepare
@@ -81,6 +81,7 @@ def run(
     from gyrostat_agent.launch.flags import recognise, table
     from gyrostat_agent.launch.tail import LOG, Plan, plan
     from gyrostat_agent.supervisor import Supervisor, say
+    from gyrostat_agent.takenport import check_free
 
     path = os.path.abspath(run_dir) if run_dir else _new_run_dir(given["run_name"], make=not explain)
     launcher = recognise(command, table(flags))
@@ -92,9 +93,12 @@ def run(
     if explain:
         click.echo("\n".join(capabilities.lines(told)))
         return
+    named = listen if is_named(ctx, "listen") else None
+    if named:
+        check_free(named, "--listen")
     place = prepare(path)
     _refuse_second(place)
-    argv = [sys.executable, "-m", "gyrostat_agent", "agent", path, *passed_on(chosen, listen, given["rules"])]
+    argv = [sys.executable, "-m", "gyrostat_agent", "agent", path, *passed_on(chosen, named, given["rules"])]
     say(f"run directory {path}; look with: gyrostat status {shlex.quote(path)}")
     for line in ("turned off by what is missing:", *capabilities.lines(told, missing=True)):
         say(line)

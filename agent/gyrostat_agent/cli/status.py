@@ -94,8 +94,10 @@ def _checked(raw: dict[str, Any]) -> dict[str, Any]:
     for one in tables(raw, "held"):
         text(one, "action"), text(one, "remedy"), text(one, "does"), text(one, "reason")
         finite({"until": 0.0, **{k: v for k, v in one.items() if v is not None}}, "until")
-    for one in tables(raw, "pushed"):
+    for one in [*tables(raw, "pushed"), *tables(raw, "exported")]:
         text(one, "to"), text(one, "fault"), whole(one, "sent"), whole(one, "waiting"), whole(one, "dropped")
+    for one in tables(raw, "exported"):
+        text(one, "signal")
     for one in tables(raw, "silences"):
         text(one, "id"), text(one, "by"), text(one, "reason"), finite(one, "begins"), finite(one, "ends")
         if not all(isinstance(matcher, str) for matcher in rows(one, "matchers")):
@@ -141,6 +143,8 @@ def _show(said: dict[str, Any], alive: bool) -> None:
             _echo(line)
     for one in said.get("pushed", []):
         _echo(f"alertmgr  {_pushed(one)}")
+    for one in said.get("exported", []):
+        _echo(f"otlp      {text(one, 'signal')} to {_pushed(one)}")
     if said.get("proposed"):
         _echo(f"proposed  {said['proposed']}")
     _echo(f"incidents {said.get('incidents', 0)} so far; gyrostat incidents shows them")
@@ -183,7 +187,7 @@ def _waits(one: dict[str, Any]) -> list[str]:
 
 
 def _pushed(one: dict[str, Any]) -> str:
-    """How an Alertmanager fares: what it does not know is not silence."""
+    """How an Alertmanager or a collector fares: what it does not know is not silence."""
     dropped = f", {one['dropped']} dropped" if one["dropped"] else ""
     trouble = f"; {text(one, 'fault')}" if one["fault"] else ""
     return f"{text(one, 'to')}: {one['sent']} sent, {one['waiting']} wait{dropped}{trouble}"

@@ -7,24 +7,14 @@ A store that hangs keeps nobody from deciding on its own ranks: the loop reads `
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from gyrostat_agent.cluster import election
 from gyrostat_agent.cluster.election import Sight, Turn
 from gyrostat_agent.cluster.lease import Holding, Lease, LeaseError, Wish
+from gyrostat_agent.cluster.post import Post
 
 _LOOK_EVERY = 1.0
 _CLOSE_SECONDS = 2.0
-
-
-class Post(NamedTuple):
-    """Where this agent stands: it ``leads``, or ``leader`` does, '' where nobody is known to. ``fault`` in words."""
-
-    leads: bool = False
-    leader: str = ""
-    address: str = ""
-    term: int = 0
-    fault: str = ""
 
 
 class Candidate:

@@ -57,6 +57,16 @@ def decode(blob: bytes) -> Input:
     return cast(Input, _read(partial(_read_tagged, _INPUTS), blob))
 
 
+def text_of(given: Input) -> bytes:
+    """An input as JSON, unpacked, for another agent to read; raises CodecError."""
+    return _to_json(_write_tagged(given)).encode()
+
+
+def from_text(text: bytes) -> Input:
+    """The input that ``text_of`` wrote; raises CodecError. Not promised: that each field is of its type."""
+    return cast(Input, _read(partial(_read_tagged, _INPUTS), b"\0" + text))
+
+
 def encode_entry(entry: Entry) -> bytes:
     """Blob of an entry; raises CodecError where its data holds something that JSON cannot say."""
     return _to_blob(_write_fields(_shape(Entry), entry))
