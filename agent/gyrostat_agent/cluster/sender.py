@@ -73,6 +73,7 @@ class Sender:
             self._portion, self._number, self._term = None, self._number + 1, post.term
         if post.leads or not post.leader or not post.address:
             self.fault = post.fault if not post.leads else ""
+            self._outbox.urgent.clear()  # nobody can be told: else the thread would never rest
             return True
         portion = self._portion = self._portion or self._outbox.next()
         parcel = Parcel(

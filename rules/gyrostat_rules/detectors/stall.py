@@ -56,7 +56,9 @@ _SAMPLED = ("supervisor", "gpu", "host")  # no steps are expected of them, and t
 
 def is_silent(params: Stall, process: Process, at: float) -> bool:
     """True where a process that lives has said nothing for too long at ``at``; of a trainer a step is expected."""
-    return _is_watched(process) and at - process.last_at > limit(params, process)
+    silent = at - process.last_at
+    # The first alone rules out nearly all: of a thousand ranks nobody's median is asked for at each look.
+    return silent > params.after_seconds and _is_watched(process) and silent > limit(params, process)
 
 
 def _is_watched(process: Process) -> bool:

@@ -192,3 +192,15 @@ def test_an_alert_goes_as_it_turns(pair: list[Node]) -> None:
     _, items = forward(node, leader)
     (told,) = [i for f in items if isinstance(f, Forwarded) for i in f.items]
     assert isinstance(told, AlertTold) and (told.key, told.state) == (key, "resolved")
+
+
+def test_a_sender_with_nobody_to_tell_rests(pair: list[Node]) -> None:
+    """While it leads itself, or nobody does, what is urgent keeps no thread running."""
+    leader, node = pair
+    leader.outbox.introduce([])
+    assert leader.sender.step() and not leader.outbox.urgent.is_set()
+    leader.candidate.leave()
+    node.candidate.step(beside=False)
+    node.member.tell(follower(), [record(1)], [])
+    node.outbox.urgent.set()
+    assert node.sender.step() and not node.outbox.urgent.is_set()
