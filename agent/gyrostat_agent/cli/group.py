@@ -12,6 +12,7 @@ COMMANDS = {
     "run": ("run", "Run a training command with the sidecar beside it."),
     "agent": ("agent", "Watch a run directory (what `run` starts, and a sidecar container)."),
     "status": ("status", "How the run and its agent fare now."),
+    "top": ("top", "The run live in the terminal: its curves, what is wrong, what is being done."),
     "incidents": ("incidents", "What went wrong, what was done, what came of it."),
     "report": ("report", "Post-mortem of an incident or a run: timeline, curves, decision, bill; as a page too."),
     "runbook": ("runbook", "The page for the one on call: of a rule, an alert, a fault or a playbook."),

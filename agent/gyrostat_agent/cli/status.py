@@ -14,6 +14,7 @@ from gyrostat.wire.fields import (
     MessageError,
     clean,
     finite,
+    mapping,
     read,
     read_numbers,
     rows,
@@ -46,8 +47,7 @@ def status(ctx: click.Context, run_dir: str, as_json: bool) -> None:
     """
     run = existing(run_dir)
     holder = held(run)
-    said, trouble = last_shown(run)
-    trouble = trouble or _stale(said, holder, time.time())
+    said, trouble = _shown(run, holder)
     said.setdefault("off", None)  # no list of rules is not an empty one
     said["agent"] = holder or "none: nobody watches this run"
     if trouble:
@@ -57,6 +57,18 @@ def status(ctx: click.Context, run_dir: str, as_json: bool) -> None:
     else:
         _show(said, bool(holder))
     ctx.exit(0 if holder and said.get("ready") is True else EXIT_FAULT)
+
+
+def shown_now(run: RunDirectory) -> tuple[dict[str, Any], str]:
+    """What the agent shows, and why that is not how the run fares now, or ''."""
+    holder = held(run)
+    said, trouble = _shown(run, holder)
+    return said, trouble or ("" if holder else "none: nobody watches this run; this is what the last agent saw")
+
+
+def _shown(run: RunDirectory, holder: str) -> tuple[dict[str, Any], str]:
+    said, trouble = last_shown(run)
+    return said, trouble or _stale(said, holder, time.time())
 
 
 def last_shown(run: RunDirectory) -> tuple[dict[str, Any], str]:
@@ -98,6 +110,11 @@ def _checked(raw: dict[str, Any]) -> dict[str, Any]:
         text(one, "to"), text(one, "fault"), whole(one, "sent"), whole(one, "waiting"), whole(one, "dropped")
     for one in tables(raw, "exported"):
         text(one, "signal")
+    fellows = mapping(raw, "fellows")
+    for key in ("node", "leader", "fault"):
+        text(fellows, key)
+    for key in fellows.keys() & {"term", "heard", "missing", "waiting", "dropped"}:
+        whole(fellows, key)
     for one in tables(raw, "silences"):
         text(one, "id"), text(one, "by"), text(one, "reason"), finite(one, "begins"), finite(one, "ends")
         if not all(isinstance(matcher, str) for matcher in rows(one, "matchers")):
@@ -141,6 +158,8 @@ def _show(said: dict[str, Any], alive: bool) -> None:
     for one in said.get("held", []):
         for line in _waits(one):
             _echo(line)
+    if fellows := said.get("fellows"):
+        _echo(f"cluster   {_fellows(fellows)}")
     for one in said.get("pushed", []):
         _echo(f"alertmgr  {_pushed(one)}")
     for one in said.get("exported", []):
@@ -184,6 +203,15 @@ def _waits(one: dict[str, Any]) -> list[str]:
         given = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
         lines.append(f"          given up in {given}")
     return lines
+
+
+def _fellows(one: dict[str, Any]) -> str:
+    """Which of a run's agents decides, and how this one fares among them."""
+    if one.get("leads"):
+        missed = f", {one['missing']} not heard" if one.get("missing") else ""
+        return f"{one['node']} decides for the run (term {one.get('term')}): {one.get('heard')} other nodes{missed}"
+    dropped = f", {one['dropped']} dropped" if one.get("dropped") else ""
+    return f"{one['node']}: {one['leader'] or 'nobody'} decides; {one.get('waiting')} wait to be told{dropped}"
 
 
 def _pushed(one: dict[str, Any]) -> str:
