@@ -15,7 +15,7 @@ SIDE_BY_SIDE ?=
 # A file's tests stay together, for what they share; in their own order, for the longest file is among the first.
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv demo test test-full test-trl bytecode check bench bench-detection recipe faults scenarios chaos boards clean
+.PHONY: help venv demo test test-full test-trl bytecode check bench bench-detection recipe faults scenarios chaos boards stack stack-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -86,6 +86,12 @@ faults: venv  ## the reference trainer's faults, 10 seeds each: do they appear a
 
 scenarios: venv  ## 20 seeds of every scenario, mended with nobody's help: hours; goes on where it was
 	$(BIN)/python benchmarks/scenarios.py --json benchmarks/results/scenarios.json
+
+stack: venv  ## Prometheus, Alertmanager and an agent with a run that breaks, all real, on loopback, until Ctrl-C
+	$(BIN)/python dashboards/stack/stack.py
+
+stack-test: venv  ## shows the way from a NaN to the one on call, and back: a minute or two
+	$(BIN)/python dashboards/stack/stack.py --test
 
 boards: venv  ## the Grafana boards, made anew
 	$(BIN)/python -B dashboards/grafana/generate.py
