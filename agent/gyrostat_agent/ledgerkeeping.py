@@ -15,10 +15,15 @@ from gyrostat_rules.state import State
 
 
 class LedgerKeeping:
-    """``head`` and ``heads`` give the journal's as it stands; ``job`` None outside of a cluster."""
+    """``head`` and ``heads`` give the journal's as it stands; ``job`` None outside of a cluster.
 
-    def __init__(self, head: Callable[[], str], heads: Callable[[], Sequence[str]], job: Job | None = None) -> None:
-        self._head, self._heads, self._job = head, heads, job
+    ``place``: where the checkpoints lie while no trainer says so, or ''; one that is read from a log never does.
+    """
+
+    def __init__(
+        self, head: Callable[[], str], heads: Callable[[], Sequence[str]], job: Job | None = None, place: str = ""
+    ) -> None:  # fmt: skip
+        self._head, self._heads, self._job, self._place = head, heads, job, place
         self._due = True  # the last agent may have died between its journal and its ledger
         self._durable = False
         self._root = ""
@@ -29,6 +34,11 @@ class LedgerKeeping:
     def trouble(self) -> str:
         """What cannot be done to the job, '' also where there is none."""
         return self._job.trouble if self._job is not None else ""
+
+    def root_of(self, state: State) -> str:
+        """Where the run's checkpoints lie, by whichever rank says so; '' where nobody does yet."""
+        told = (p.root for p in state.processes.values() if p.role == "trainer" and p.root)
+        return next(told, self._place)
 
     def note(self, due: bool) -> None:
         """Something has happened; ``due``: it must outlive the pod."""
@@ -69,12 +79,13 @@ class LedgerKeeping:
         """
         trainer = state.trainer()
         due = self._due or (durable and not self._durable)
-        if not due or trainer is None or not trainer.root or state.settings.distrust or state.standing.follows:
+        root = (trainer.root or self._place) if trainer is not None else ""
+        if not due or not root or state.settings.distrust or state.standing.follows:
             return
         told, head = facts(state), self._head()
-        last = self._mark if trainer.root == self._root else None
+        last = self._mark if root == self._root else None
         heads = self._heads()
-        self._mark = ledgerfile.write(trainer.root, told, head, durable=durable, last=last, heads=heads)
-        self._root, self._due, self._durable = trainer.root, False, durable
+        self._mark = ledgerfile.write(root, told, head, durable=durable, last=last, heads=heads)
+        self._root, self._due, self._durable = root, False, durable
         if self._job is not None:
             self._job.remember(told, head)

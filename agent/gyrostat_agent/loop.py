@@ -9,7 +9,7 @@ fails ends the pass with TemporaryError or JournalError, and the next pass begin
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gyrostat.wire import Hello, RunDirectory
+from gyrostat.wire import Hello, Record, RunDirectory
 from gyrostat_agent import failpoints
 from gyrostat_agent.actuators.directivefiles import DirectiveFiles
 from gyrostat_agent.carrying import Carrying
@@ -62,10 +62,11 @@ class Agent:
         self._around = around
         self._logs = LogFiles(settings.logs, self.journal.offsets(), FORMATS.get(settings.log_format))
         self._events = EventLogs(settings.logs, self.journal.offsets())
-        self._ledger = LedgerKeeping(self.journal.head, lambda: self.custody.heads, job)
+        self._place = settings.checkpoints[0] if settings.checkpoints else ""
+        self._ledger = LedgerKeeping(self.journal.head, lambda: self.custody.heads, job, self._place)
         self._member = member
         self._carrying = Carrying(self._directives, checkpoints, self._ledger, member)
-        self._succession = Succession(member, self._ledger, settings.checkpoints[0] if settings.checkpoints else "")
+        self._succession = Succession(member, self._ledger)
         self._faults_told: dict[str, str] = {}
         self._forwarded: dict[str, int] = {}
         self._unsaved = 0
@@ -136,12 +137,12 @@ class Agent:
         settings = self._settings
         floor = self._directives.newest() + 1
         self._history = self._fresh and floor > 1
-        trainer = self.engine.state.trainer()
+        root = self._ledger.root_of(self.engine.state)
         if self._member is not None:  # what another one wrote meanwhile is read when this one begins to decide
             self._member.begin(self.journal.offsets())
-        elif not distrust and not self._fresh and trainer is not None and trainer.root:
+        elif not distrust and not self._fresh and root:
             # Before the first turn, with which it would be written over.
-            distrust = doubt(self.journal, self.engine.state, trainer.root)
+            distrust = doubt(self.journal, self.engine.state, root)
         if distrust:  # said first of all: neither rules nor mode may lead to anything before it is known
             self._take(Command(now, Verb.DISTRUST, {"reason": distrust}))
         self._take(Pack(now, settings.pack_digest, settings.pack_text))
@@ -167,7 +168,7 @@ class Agent:
             self._take(command)
             stood = True
         if stood and self.engine.state.standing.word == LEADER:
-            self._fresh = self._fresh and not self._succession.root_of(self.engine.state)
+            self._fresh = self._fresh and not self._ledger.root_of(self.engine.state)
             self._root = ""
             self._settle(now)
 
@@ -175,8 +176,9 @@ class Agent:
         """Before the first Hello of a run that this journal knows nothing of is believed: was there a life before?"""
         hellos = [i for i in told(items) if isinstance(i, Hello)]
         root = next((i.checkpoint_root for i in hellos if i.role == "trainer"), None)
-        if root is None:
+        if root is None and not (self._place and any(isinstance(i, Record) and i.role == "trainer" for i in items)):
             return
+        root = root or self._place
         self._fresh = False
         found, why = self._ledger.read(root)
         older = any(i.last_directive > 0 for i in hellos)

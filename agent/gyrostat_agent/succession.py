@@ -17,10 +17,10 @@ NO_LEDGER = "this run has a history, but no ledger of it is beside its checkpoin
 
 
 class Succession:
-    """``root``: where checkpoints are looked for while no trainer names its own, or ''."""
+    """``member`` None: this agent is the only one."""
 
-    def __init__(self, member: Member | None, ledger: LedgerKeeping, root: str) -> None:
-        self._member, self._ledger, self._root = member, ledger, root
+    def __init__(self, member: Member | None, ledger: LedgerKeeping) -> None:
+        self._member, self._ledger = member, ledger
 
     def commands(self, state: State, now: float) -> Iterator[Command]:
         """What the engine must be told before anything else is; nothing where nothing has changed."""
@@ -44,14 +44,9 @@ class Succession:
             yield Command(now, Verb.DISTRUST, {"reason": doubt})
         self._member.stood(state)
 
-    def root_of(self, state: State) -> str:
-        """Where the run's checkpoints lie, by whichever rank says so; '' where nobody does yet."""
-        told = (p.root for p in state.processes.values() if p.role == "trainer" and p.root)
-        return next(told, self._root)
-
     def _written(self, state: State) -> tuple[dict[str, Any] | None, str]:
         """What the last one who decided wrote down, and why it is not believed."""
-        root = self.root_of(state)
+        root = self._ledger.root_of(state)
         found, why = self._ledger.take_over(root)
         ordered = any(p.last_directive for p in state.processes.values() if p.role == "trainer")
         return found, why or (NO_LEDGER if found is None and root and ordered else "")

@@ -1,7 +1,7 @@
 """Gyrostat and the tools that a user could pick instead, on one corpus in one run: `make bench-detection`.
 
     python benchmarks/detection/sidebyside.py                             public cases, 60 runs of `calibrate`
-    python benchmarks/detection/sidebyside.py --split judge --runs 400 --json detection.json
+    python benchmarks/detection/sidebyside.py --split judge --runs 400 --jobs 4 --json detection.json
     python benchmarks/detection/sidebyside.py --only 3-sigma,losslint --runs 20
 
 All see the same rows one by one, and are judged by the code of `gyrostat backtest`. Rivals that can be tuned are tried
@@ -16,6 +16,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +25,8 @@ from generate import FEWEST, ROWS, write
 from peers.roster import ROSTER
 from peers.watcher import Peer
 from ranking import ahead, as_json, table
-from standing import OURS, Standing, judge, ours, theirs
+from sharing import shared
+from standing import OURS, Counted, Entrant, Standing, judge, ours, theirs
 
 from gyrostat_agent.backtest.case import Case
 from gyrostat_agent.backtest.corpus import RunLines, cases, index
@@ -52,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"left out: {name}: {why}", file=sys.stderr)
     peers = [peer for peer in ROSTER if peer.name not in missing]
     with tempfile.TemporaryDirectory() as folder:
-        parts = [judged(name, path, peers) for name, path in corpora(given, Path(folder))]
+        parts = [judged(name, path, peers, given.jobs) for name, path in corpora(given, Path(folder))]
     for part in parts:
         print("\n".join([f"\n## {part.name}\n", *table(part.standings)]))
     if given.json:
@@ -73,17 +75,28 @@ def corpora(given: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Path
     yield f"{runs} generated runs, split {given.split}", made
 
 
-def judged(name: str, corpus: Path, peers: Sequence[Peer]) -> Part:
+def judged(name: str, corpus: Path, peers: Sequence[Peer], jobs: int = 1) -> Part:
     """Let everybody see every run of a corpus; run by run, so that it may be longer than memory."""
-    text = builtin()
-    entrants = [ours(text, digest_of(text)), *(one for peer in peers for one in theirs(peer))]
-    standings = [Standing(entrant) for entrant in entrants]
-    runs = index([str(corpus)])
-    for number, run in enumerate(runs, 1):
-        _one(run, standings)
-        if number % _OFTEN == 0 or number == len(runs):
-            print(f"{name}: run {number} of {len(runs)}", file=sys.stderr)
+    names = tuple(peer.name for peer in peers)
+    standings = [Standing(entrant) for entrant in _entrants(names)]
+    shared(standings, partial(_share, name, str(corpus), names), min(jobs, len(index([str(corpus)]))))
     return Part(name, standings)
+
+
+def _share(name: str, corpus: str, names: Sequence[str], place: int, parts: int) -> list[Counted]:
+    """Judge every so manyth run, from ``place`` on."""
+    standings = [Standing(entrant) for entrant in _entrants(names)]
+    runs = index([corpus])
+    for done, number in enumerate(range(place, len(runs), parts), 1):
+        _one(runs[number], standings)
+        if done % _OFTEN == 0 or number == len(runs) - 1:
+            print(f"{name}: run {number + 1} of {len(runs)}", file=sys.stderr, flush=True)
+    return [standing.counted for standing in standings]
+
+
+def _entrants(names: Sequence[str]) -> list[Entrant]:
+    text = builtin()
+    return [ours(text, digest_of(text)), *(one for peer in ROSTER if peer.name in names for one in theirs(peer))]
 
 
 def _one(run: RunLines, standings: Sequence[Standing]) -> None:
@@ -126,10 +139,13 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--no-public", dest="public", action="store_false", help="leave the public cases out")
     add("--only", type=_names, default=(), metavar="TOOL,...", help="these rivals alone")
     add("--json", type=Path, metavar="FILE", help="all settings of all, for machines")
+    add("--jobs", type=int, default=1, help="processes that share the runs (%(default)s)")
     add("--ahead", action="store_true", help="exit status 1 where a rival is not behind on the generated runs")
     given = parser.parse_args(argv)
     if given.runs < 2:
         parser.error(f"--runs {given.runs}: give at least 2, one faulty and one healthy")
+    if given.jobs < 1:
+        parser.error(f"--jobs {given.jobs}: give at least 1")
     if given.steps < FEWEST:
         parser.error(f"--steps {given.steps}: give at least {FEWEST}, as for generate.py")
     return given

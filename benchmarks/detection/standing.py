@@ -33,6 +33,16 @@ class Entrant(NamedTuple):
     first: bool = True
 
 
+class Counted(NamedTuple):
+    """What was counted of an entrant, without the entrant: it goes from one process to another."""
+
+    tally: Tally
+    seconds: float
+    rows: int
+    broken: int
+    why: str
+
+
 @dataclass(slots=True)
 class Standing:
     """What was counted of an entrant. ``seconds`` are of this process alone; ``broken``: runs in which it threw."""
@@ -43,6 +53,11 @@ class Standing:
     rows: int = 0
     broken: int = 0
     why: str = ""
+
+    @property
+    def counted(self) -> Counted:
+        """For another process."""
+        return Counted(self.tally, self.seconds, self.rows, self.broken, self.why)
 
     @property
     def recall(self) -> float | None:

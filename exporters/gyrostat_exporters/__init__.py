@@ -1,1 +1,1 @@
-"""Shows what the engine decided: metrics for Prometheus now; OTLP, Alertmanager and Kubernetes Events later."""
+"""Shows what the engine decided: metrics for Prometheus, alerts for Alertmanager, all of it for OTLP."""

@@ -88,8 +88,9 @@ class Trail:
 
     @property
     def needed(self) -> str:
-        """The id of the oldest entry that an incident which goes on needs; '' where none does."""
-        return min((case.began for case in self._cases.values() if not case.over), key=_order, default="")
+        """The id of the oldest entry that an incident or an alert which goes on needs; '' where none does."""
+        open_ones = [case.began for case in self._cases.values() if not case.over]
+        return min((*open_ones, *(alert.entry for alert in self._alerts.values())), key=_order, default="")
 
     # -- one entry ------------------------------------------------------------------------------------
 
@@ -162,8 +163,9 @@ class Trail:
         case.over = True
         fault = "" if entry.state == RESOLVED else short(clean(entry.text))
         said = (
-            ("gyrostat.incident", case.id), ("gyrostat.incident.kind", case.kind), ("gyrostat.onset", number(case.onset)),
-            ("gyrostat.state", entry.state), ("gyrostat.text", short(clean(entry.text))),
+            ("gyrostat.incident", case.id), ("gyrostat.incident.kind", case.kind),
+            ("gyrostat.onset", number(case.onset)), ("gyrostat.state", entry.state),
+            ("gyrostat.text", short(clean(entry.text))),
         )  # fmt: skip
         name = clean(f"incident {case.kind}".rstrip())
         yield Span(
@@ -184,6 +186,7 @@ def _action(case: _Case, entry: Entry) -> Iterator[Span]:
         deed.sent, case.sent = entry.at, name
     elif entry.state in _ENDS:
         yield from _decided(case, name, entry.at, entry.state, entry.text)
+        del case.deeds[name]  # a knob on the move makes many
     elif deed.sent is None:
         deed.planned = entry.at if deed.planned is None else deed.planned
     else:

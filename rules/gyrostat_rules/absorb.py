@@ -144,6 +144,8 @@ def _take_record(state: State, moment: Moment, record: Record) -> None:
     process = state.processes.get(key)
     if process is None:
         process = state.processes[key] = Process(record.role, record.rank, record.incarnation)
+        if key == "trainer/0" and state.plan_from == math.inf:  # one that is read from a log never says Hello
+            state.plan_from = moment.at + _LOOK_SECONDS
     if not bystander.leads(process, record):
         bystander.join(state, key, record)
         return

@@ -15,7 +15,7 @@ from gyrostat_rules.causes import CRASH, NUMERIC, REQUEST, graver
 from gyrostat_rules.ceilings import budget, ceiling, rung_budget, standstill
 from gyrostat_rules.handover import far
 from gyrostat_rules.hands import in_the_way
-from gyrostat_rules.inputs import LEDGER, SourceWord
+from gyrostat_rules.inputs import GPUS, LEDGER, SourceWord
 from gyrostat_rules.remedies import CONTROL, ENDS_THE_POD, NEEDS_APPROVAL, REMEDIES, alive
 from gyrostat_rules.silences import silenced, when
 from gyrostat_rules.standing import LEADER, NODE, decides
@@ -90,15 +90,19 @@ def capability(case: Case) -> Verdict:
 def blind(case: Case) -> Verdict:
     """No action on the word of a source that is stale or not understood. Damage passed over is no blindness.
 
-    Nor is a node whose agent is not heard, where a rank that is seen says the same.
+    Nor is a node whose agent is not heard, where a rank that is seen says the same, nor GPUs that are not measured
+    any more, where it is not they alone that say it.
     """
     alerts = [case.state.alerts[key].labels for key in case.incident.alerts if key in case.state.alerts]
     tellers = [case.state.processes.get(f"{labels.get('role')}/{labels.get('rank')}") for labels in alerts]
     unseen = bool(tellers) and all(p is not None and p.unseen for p in tellers)
+    measured = {labels.get("role") for labels in alerts} == {"gpu"}
     bad = [
         f"{name}: {s[1]}"
         for name, s in case.state.sources.items()
-        if s[0] in (SourceWord.STALE, SourceWord.FOREIGN) and (unseen or not name.startswith(NODE))
+        if s[0] in (SourceWord.STALE, SourceWord.FOREIGN)
+        and (unseen or not name.startswith(NODE))
+        and (measured or not name.startswith(GPUS))
     ]
     return Verdict(HOLD, f"blind: {bad[0]}") if bad else _YES
 

@@ -76,6 +76,7 @@ class SourceWord:
 
 
 LEDGER = "ledger"  # the source by which is told that it cannot be written
+GPUS = "gpus of "  # begins the name of the source by which is told whether the GPUs of a page are measured
 
 
 class SourceState(NamedTuple):

@@ -13,8 +13,12 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 KUSTOMIZE = ROOT / "deploy/kustomize"
+CHART = ROOT / "deploy/helm/gyrostat"
+HELM = os.environ.get("GYROSTAT_HELM") or shutil.which("helm") or ""
 KUBECTL = os.environ.get("GYROSTAT_KUBECTL") or shutil.which("kubectl") or ""
-TRAINING = ("job", "jobset", "pytorchjob", "trainjob", "volcano", "job-control", "job-output", "job-kubernetes")
+TRAINING = (
+    "job", "jobset", "pytorchjob", "trainjob", "volcano", "job-control", "job-output", "job-kubernetes", "job-cluster",
+)  # fmt: skip
 GRANTING = ("rbac/observe", "rbac/job", "rbac/nodes", "finisher")  # what lets anybody do anything in the API
 FOLDERS = (
     "network", "monitoring", "overlays/inference", "overlays/inference-hpa", "overlays/inference-keda",
@@ -23,6 +27,7 @@ FOLDERS = (
 
 Document = dict[str, Any]
 Build = Callable[[Path], list[Document]]
+Helm = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 class Pod(NamedTuple):
@@ -57,6 +62,34 @@ def build() -> Build:
     if not KUBECTL:
         pytest.skip("no kubectl on PATH (or in GYROSTAT_KUBECTL): what kustomize makes of the files cannot be seen")
     return _built
+
+
+@pytest.fixture
+def helm(tmp_path: Path) -> Helm:
+    """The real helm, with a home of its own; skips where there is none."""
+    if not HELM:
+        pytest.skip("no helm on PATH (or in GYROSTAT_HELM): what the chart makes of its values cannot be seen")
+    places = {f"HELM_{name}_HOME": str(tmp_path / f"helm-{name}") for name in ("CACHE", "CONFIG", "DATA")}
+
+    def run(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [HELM, *words], capture_output=True, text=True, timeout=120, env={**os.environ, **places}
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def render(helm: Helm, tmp_path: Path) -> Callable[..., list[Document]]:
+    """A chart's objects with these values: ours, or the one in a folder."""
+
+    def rendered(values: Document, chart: Path = CHART) -> list[Document]:
+        (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+        done = helm("template", "my-run", chart, "--namespace", "ml", "--values", tmp_path / "values.yaml")
+        assert done.returncode == 0, done.stderr
+        return [d for d in yaml.safe_load_all(done.stdout) if d is not None]
+
+    return rendered
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from collector_runs import Collector, collecting, named, said
-from processes import Place, ended, killed, until
+from processes import Place, ended, until
 
 Places = Callable[..., Place]
 NAME = "强化学习 <b>{{ .Status }}<|b>"
@@ -52,7 +52,7 @@ def test_a_run_is_told_and_its_trace_goes_on_after_a_kill(place: Places, collect
     assert set(spans) == TRACE and len({s.trace_id for s in spans.values()}) == 1
     root = spans["incident nonfinite"]
     assert not root.parent_span_id and spans["ack trainer/0"].parent_span_id == spans["directive skip_data"].span_id
-    assert [e.name for e in root.events][0] == "open" and root.status.code == root.status.STATUS_CODE_OK
+    assert root.events[0].name == "open" and root.status.code == root.status.STATUS_CODE_OK
     records = collector.records()
     assert len({said(r.attributes)["gyrostat.entry"] for r in records}) == len(records)
     assert {r.trace_id for r in records if r.event_name == "gyrostat.incident"} == {root.trace_id}

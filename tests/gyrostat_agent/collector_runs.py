@@ -1,6 +1,7 @@
 """A collector for tests: takes OTLP over HTTP as a real one does, decodes it, and fails as it is told."""
 
 import gzip
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,6 +80,10 @@ class Collector:
         self.posts.append(Post(path, headers, REQUESTS[path].FromString(body)))
         return 200, self.body
 
+    def secure(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from here on."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+
     def close(self) -> None:
         self.go_on.set()
         self._server.shutdown()
@@ -99,7 +104,9 @@ class Collector:
         ]
 
     def spans(self) -> list[Span]:
-        return [x for p in self._of("/v1/traces") for r in p.said.resource_spans for s in r.scope_spans for x in s.spans]
+        return [
+            x for p in self._of("/v1/traces") for r in p.said.resource_spans for s in r.scope_spans for x in s.spans
+        ]
 
     def origins(self) -> set[tuple[str, Any]]:
         """All attributes of all resources."""

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from gyrostat.wire import ExpertLoad, Record
 from gyrostat_exporters.fellows import Fellows
-from gyrostat_exporters.view import Pushed, Tally, View, view
+from gyrostat_exporters.view import Exported, Pushed, Tally, View, view
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import SourceWord
 from gyrostat_rules.state import Alert, Incident, Process, State, Window
 from gyrostat_rules.theirs import Silence
 
+EXPORTED = (Exported("c:4318", "logs", sent=9, failed=2, dropped=1, waiting=3, fault="down"),)
 NAN, INF = float("nan"), float("inf")
 LOAD = ExpertLoad(2, 1, 4, (250, 250, 250, 250, 1000, 0, 0, 0))
 SILENCE = Silence("s0001", ("alert=A",), 1000.0, 9000.0, "ada", "new nodes", True)
@@ -73,7 +74,9 @@ def long_view() -> View:
     pushed = (Pushed("am:9093", sent=5, failed=2, dropped=1, waiting=3),)
     off = view(long_state(), Tally(), {}, ()).off
     fellows = Fellows("node-0", "node-0", True, 3, heard=6, missing=1, sent=5, dropped=2, waiting=4, refused=8)
-    return full_view()._replace(off=off, head=head, journal_bytes=4096, pushed=pushed, fellows=fellows)
+    return full_view()._replace(
+        off=off, head=head, journal_bytes=4096, pushed=pushed, exported=EXPORTED, fellows=fellows
+    )
 
 
 def stale_state() -> State:

@@ -99,6 +99,8 @@ def test_a_nan_is_a_counter_and_never_a_sample() -> None:
         ("gyrostat_turns", (), 7.0),
         ("gyrostat_alertmanager_alerts", ("am:9093", "failed"), 2.0),
         ("gyrostat_alertmanager_waiting", ("am:9093",), 3.0),
+        ("gyrostat_otlp_items", ("logs", "dropped"), 1.0),
+        ("gyrostat_otlp_waiting", ("logs",), 3.0),
         ("gyrostat_series_cut", (), 0.0),
     ],
 )

@@ -1,7 +1,7 @@
 """Guards: what each allows, holds and denies, with its reason, and that a hold ends when its reason does."""
 
 import pytest
-from run_story import Story, healthy_run
+from run_story import CORE, Story, healthy_run
 
 from gyrostat.wire import Record
 from gyrostat_rules.ceilings import RUN_ACTIONS
@@ -69,6 +69,29 @@ def test_blind_holds_until_it_sees(word: str) -> None:
     story.applied(21)
     assert held(story) == f"blind: records: it is {word}"
     story.source(SourceWord.FRESH)
+    assert story.sent() == ["rollback"]
+
+
+GPUS_STUCK = "gpus of http://node-0:9400/metrics"
+_PAGED = "incident: hardware\n    rungs:\n"
+HARDWARE = CORE.replace(_PAGED, f"{_PAGED}      - {{remedy: rollback, horizon: 10, irreversible: true}}\n")
+
+
+def test_an_exporter_of_gpus_that_is_stuck_holds_nothing_that_others_say() -> None:
+    """Its numbers are old; the trainer's own are not."""
+    story = healthy_run()
+    story.source(SourceWord.STALE, GPUS_STUCK)
+    story.applied(21)
+    assert story.sent() == ["rollback"]
+
+
+def test_on_the_word_of_gpus_that_are_not_measured_nothing_is_done() -> None:
+    """What they said last may long be over."""
+    story = healthy_run(pack=HARDWARE)
+    story.source(SourceWord.STALE, GPUS_STUCK)
+    story.batch(Record("gpu", 0, "GPU-aa", 0, 1, 21, story.at, {"gpu_lost": 1.0}))
+    assert held(story) == f"blind: {GPUS_STUCK}: it is stale"
+    story.source(SourceWord.FRESH, GPUS_STUCK)
     assert story.sent() == ["rollback"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from gyrostat_agent.errors import SetupError
+from gyrostat_agent.otlppush.target import read_headers, target
 from gyrostat_agent.settings import Settings
 from gyrostat_exporters.otlp.installed import NEEDED, missing
 
@@ -31,9 +32,9 @@ def exporting(chosen: Settings, given: dict[str, Any]) -> Settings:
         if headers or insecure:
             raise SetupError("--otlp-headers-file and --otlp-insecure are of --otlp; give that too")
         return chosen
-    from gyrostat_agent.otlppush.target import target
-
     target(url, insecure=insecure)
+    if headers:
+        read_headers(headers)
     if name := missing():
         raise SetupError(f"--otlp needs OpenTelemetry's libraries: {NEEDED}  (missing: {name})")
     return chosen._replace(

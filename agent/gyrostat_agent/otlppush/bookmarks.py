@@ -10,12 +10,16 @@ from typing import NamedTuple
 from gyrostat.wire import RunDirectory
 from gyrostat.wire.rights import open_trusted
 
+START = "0.0"  # before the first entry of all
 _MOST_BYTES = 4096
 _ID = re.compile(r"\d{1,18}\.\d{1,9}", re.ASCII)
 
 
 class Place(NamedTuple):
-    """Ids of entries: the newest that was told, and the oldest that what goes on needs; '' for none."""
+    """Ids of entries: the newest that was told, and the oldest that what goes on needs; '' for none.
+
+    ``told`` is START where there is a beginning and nothing was told yet.
+    """
 
     told: str = ""
     needed: str = ""

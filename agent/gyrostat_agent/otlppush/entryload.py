@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from gyrostat_agent.journal import Journal
 from gyrostat_agent.journal.behind import before, behind, knows
-from gyrostat_agent.otlppush.bookmarks import Bookmarks, Place
+from gyrostat_agent.otlppush.bookmarks import START, Bookmarks, Place
 from gyrostat_agent.otlppush.pace import Pace
 from gyrostat_exporters.spans import Span
 from gyrostat_exporters.trail import Trail
@@ -37,7 +37,8 @@ class EntryLoad:
 
     def __init__(
         self, signal: str, path: str, marks: Bookmarks, seen: Callable[[], Seen | None], pace: Pace,
-        make: Callable[[Entry, Sequence[Span], tuple[int, int]], Sequence[Any]], encode: Callable[[str, Sequence[Any]], bytes],
+        make: Callable[[Entry, Sequence[Span], tuple[int, int]], Sequence[Any]],
+        encode: Callable[[str, Sequence[Any]], bytes],
     ) -> None:  # fmt: skip
         self.signal, self._path, self._marks, self._seen, self._pace = signal, path, marks, seen, pace
         self._make, self._encode = make, encode
@@ -88,15 +89,29 @@ class EntryLoad:
     def _begin(self, journal: Journal, seen: Seen) -> Trail:
         """Stand where the last agent stood, and hear again what incidents that go on need."""
         trail, place = Trail(seen.run), self._marks.place(self.signal)
-        if place.told and knows(journal, place.told):
+        if place.told == START:
+            self._told = ""
+        elif place.told and knows(journal, place.told):
             self._told = place.told
-            if place.needed and knows(journal, place.needed):
-                for entry in _between(journal, before(journal, place.needed), place.told):
-                    trail.hear(entry, seen.births)
+            for entry in self._heard_before(journal, place):
+                trail.hear(entry, seen.births)
         else:
             self._told = _a_day_back(journal)
+            self._marks.move(self.signal, Place(self._told or START))  # an agent that dies now has told nothing
         self._trail = trail
         return trail
+
+    def _heard_before(self, journal: Journal, place: Place) -> Iterator[Entry]:
+        """From the oldest entry that is needed up to the newest that was told, bounded as what waits is."""
+        if not place.needed or not knows(journal, place.needed):
+            return
+        start, most = before(journal, place.needed), behind(journal, place.told) + self._pace.entries
+        if behind(journal, start) > most:
+            start = before(journal, place.told, self._pace.entries)
+        for entry in journal.entries(start or None):
+            yield entry
+            if entry.id == place.told:
+                return
 
     def _page(self, journal: Journal, seen: Seen) -> list[Entry]:
         """The next entries that the view knows: of a later turn nobody has said yet when its incidents fired."""
@@ -126,14 +141,6 @@ class EntryLoad:
     def _note(self) -> None:
         if not self._items and self._trail is not None and self._told:
             self._marks.move(self.signal, Place(self._told, self._trail.needed))
-
-
-def _between(journal: Journal, after: str, last: str) -> Iterator[Entry]:
-    """The entries behind ``after`` up to ``last``."""
-    for entry in journal.entries(after or None):
-        yield entry
-        if entry.id == last:
-            return
 
 
 def _a_day_back(journal: Journal) -> str:

@@ -101,7 +101,7 @@ class Lane:
         many, now = len(batch), time.monotonic()
         if answer.word == Word.TAKEN:
             self._took(many, answer.body)
-            self._wait, self._next = 0.0, now + (0.0 if many == self._most else self._pace.gap)
+            self._wait, self._next = 0.0, now + (0.0 if self._load.waiting else self._pace.gap)
         else:
             self._missed(many, answer, now)
         self._tell(answer.fault)

@@ -3,7 +3,8 @@
 Drained by the loop. The page is fetched in a thread of its own, so that an engine that hangs hangs nobody else. An
 engine's record bears the role rollout and the rank that it was given here; a GPU's are like those of the GPU source.
 Both bear the step that the trainer is at, the one after the newest it has told; of several pages of one step the newest
-stands. A page that cannot be read is told as damaged, never as gone: that would silence the stall rule.
+stands. A page that cannot be read is told as damaged, never as gone: that would silence the stall rule. One of GPUs
+that is the same for minutes is told as stale, and nothing is told of its GPUs until it changes.
 """
 
 import http.client
@@ -21,8 +22,9 @@ from gyrostat_agent.errors import SetupError
 from gyrostat_agent.sources import xids
 from gyrostat_agent.sources.pagenames import ROLLOUT, XID
 from gyrostat_agent.sources.pagereader import Page, PageReader, Whose
+from gyrostat_agent.sources.repeats import STUCK_SECONDS, Repeats
 from gyrostat_agent.sources.sampler import Sampler
-from gyrostat_rules.inputs import Item, SourceState, SourceWord
+from gyrostat_rules.inputs import GPUS, Item, SourceState, SourceWord
 
 _BYTES = 16 << 20  # a page of one engine has 0.2 MB
 _CHUNK = 1 << 16
@@ -35,6 +37,7 @@ class _Scraped(NamedTuple):
     at: float
     page: Page | None
     fault: str
+    same: float = 0.0  # seconds for which it has not changed
 
 
 class MetricsPage:
@@ -54,7 +57,7 @@ class MetricsPage:
         timeout: float = 5.0,
     ) -> None:
         self._url, self._rank, self._timeout = _checked(url), rank, timeout
-        self._reader = PageReader()
+        self._reader, self._repeats, self._stuck = PageReader(), Repeats(), False
         self._sampler = Sampler(self._scrape, lambda: None, max(1.0, every), wake)
         self._sequences: dict[tuple[str, int], int] = {}
         self._said = ""
@@ -72,6 +75,7 @@ class MetricsPage:
             elif scraped.page is None:
                 items += self._say(SourceWord.DAMAGED, scraped.fault)
             else:
+                items += self._stands_still(scraped.page, scraped.same)
                 items += self._told(scraped.page, scraped.at, max(step, -1) + 1, segment)
         if self._sampler.waiting(now) > _HANGS_SECONDS:
             items += self._say(SourceWord.DAMAGED, f"no answer for {_HANGS_SECONDS:.0f} s")
@@ -92,7 +96,17 @@ class MetricsPage:
             return
         yield from self._say(SourceWord.FRESH, f"read, {len(page.known)} of {page.names} names")
         for whose, values in page.values.items():
-            yield from self._record(whose, values, at, step, segment)
+            if whose.role == ROLLOUT or not self._stuck:
+                yield from self._record(whose, values, at, step, segment)
+
+    def _stands_still(self, page: Page, seconds: float) -> Iterator[SourceState]:
+        """Whether its GPUs are measured, where that is news."""
+        stuck = seconds >= STUCK_SECONDS and any(whose.role != ROLLOUT for whose in page.values)
+        if stuck != self._stuck:
+            self._stuck = stuck
+            word = SourceWord.STALE if stuck else SourceWord.FRESH
+            said = f"not one number has changed for {STUCK_SECONDS:.0f} s; restart the exporter"
+            yield SourceState(f"{GPUS}{self._url}", word, said if stuck else "its numbers change again")
 
     def _record(self, whose: Whose, values: dict[str, float], at: float, step: int, segment: int) -> Iterator[Item]:
         role, rank, incarnation = whose
@@ -122,7 +136,8 @@ class MetricsPage:
             body = _fetch(self._url, self._timeout)
         except (OSError, http.client.HTTPException, ValueError) as error:
             return _Scraped(now, None, f"cannot be fetched: {_why(error)}")
-        return _Scraped(now, self._reader.read(body.decode("utf-8", "replace"), now), "")
+        page = self._reader.read(body.decode("utf-8", "replace"), now)
+        return _Scraped(now, page, "", self._repeats.seconds(body, now))
 
 
 def _checked(url: str) -> str:

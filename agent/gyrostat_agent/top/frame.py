@@ -105,8 +105,7 @@ def _curves(past: Past, width: int, *, plain: bool) -> Table:
     for name, values in past.shown():
         table.add_row(*_row(clean(name), list(values), width, plain=plain))
     if (worst := _worst(past)) is not None:
-        name, values = worst
-        table.add_row(*_row(name, values, width, plain=plain))
+        table.add_row(*_row(*worst, width, plain=plain))
     return table
 
 

@@ -240,3 +240,16 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert peer_venv.main([str(tmp_path / "file" / "venv")]) == 2
     assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_shared_among_processes_the_counts_are_the_same(tmp_path: Path) -> None:
+    """More processes must change nothing but the time that it takes."""
+    path = tmp_path / "made.jsonl"
+    with path.open("w", encoding="utf-8") as out:
+        write(out, planned(CALIBRATE, 3), CALIBRATE, 400)
+    alone, many = (sidebyside.judged("made", path, [ROSTER[0]], jobs).standings for jobs in (1, 2))
+    timeless = [{name: value for name, value in figures(one).items() if "seconds" not in name} for one in alone]
+    assert timeless == [
+        {name: value for name, value in figures(one).items() if "seconds" not in name} for one in many
+    ]
+    assert all(one.tally.runs == 3 and one.seconds > 0 for one in many)

@@ -232,6 +232,34 @@ def test_gpus_and_their_xids(scrape: Callable[..., MetricsPage]) -> None:
     assert xids[0][0].source == "gpu/1 xid" and "fallen off the bus" in xids[0][0].detail
 
 
+def test_an_exporter_that_measures_no_more_is_stale(scrape: Callable[..., MetricsPage]) -> None:
+    """It answers, always the same: nothing is told of its GPUs, and that is said once, until a number changes."""
+    body = (DATA / "pages" / "dcgm.txt").read_text()
+    shown = [body]
+    with serving(lambda handler: text(shown[0])(handler)) as url:
+        source = scrape(url)
+        told = [drained(source, 1000.0 + 30.0 * scraped, step=7) for scraped in range(5)]
+        asked = source.drain(1150.0)
+        shown[0] = body.replace(" 79\n", " 48\n")
+        mended = [*asked, *drained(source, 1180.0, step=9)]
+        while not any(isinstance(item, Record) for item in mended):
+            mended += drained(source, 1210.0, step=9)
+    states = [[i for i in items if isinstance(i, SourceState) and i.source == f"gpus of {url}"] for items in told]
+    assert [[state.state for state in found] for found in states] == [[], [], [], [], [SourceWord.STALE]]
+    assert "not one number has changed for 120 s" in states[4][0].detail
+    assert [sum(isinstance(item, Record) for item in items) for items in told] == [2, 2, 2, 2, 0]
+    assert [i.state for i in mended if isinstance(i, SourceState) and i.source == f"gpus of {url}"] == ["fresh"]
+
+
+def test_an_engine_that_idles_is_not_stale(scrape: Callable[..., MetricsPage]) -> None:
+    """While the trainer updates, its rollout engines show the same page for as long as that takes."""
+    with serving(text(VllmPage().text())) as url:
+        source = scrape(url)
+        told = [drained(source, 1000.0 + 60.0 * scraped, step=7) for scraped in range(4)]
+    assert all(isinstance(items[-1], Record) for items in told)
+    assert not [i for items in told for i in items if isinstance(i, SourceState) and i.state == SourceWord.STALE]
+
+
 @pytest.mark.parametrize(
     "url",
     ["", "here", "file:///etc/passwd", "ftp://x/m", "http://", "http://u:p@h/m", "http://h:x/", "http://h/a b", "http://[::1/"],
