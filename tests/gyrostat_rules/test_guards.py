@@ -90,6 +90,7 @@ def test_on_the_word_of_gpus_that_are_not_measured_nothing_is_done() -> None:
     story = healthy_run(pack=HARDWARE)
     story.source(SourceWord.STALE, GPUS_STUCK)
     story.batch(Record("gpu", 0, "GPU-aa", 0, 1, 21, story.at, {"gpu_lost": 1.0}))
+    story.step(21)
     assert held(story) == f"blind: {GPUS_STUCK}: it is stale"
     story.source(SourceWord.FRESH, GPUS_STUCK)
     assert story.sent() == ["rollback"]

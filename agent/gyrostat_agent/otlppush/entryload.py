@@ -94,7 +94,7 @@ class EntryLoad:
         elif place.told and knows(journal, place.told):
             self._told = place.told
             for entry in self._heard_before(journal, place):
-                trail.hear(entry, seen.births)
+                _spans(trail, entry, seen)
         else:
             self._told = _a_day_back(journal)
             self._marks.move(self.signal, Place(self._told or START))  # an agent that dies now has told nothing
@@ -120,10 +120,11 @@ class EntryLoad:
 
     def _hear(self, page: Sequence[Entry], seen: Seen, trail: Trail) -> None:
         for entry in page:
-            spans = trail.hear(entry, seen.births)
-            self._items += self._make(
-                entry, () if seen.elsewhere else spans, (0, 0) if seen.elsewhere else trail.place(entry)
-            )
+            spans = _spans(trail, entry, seen)
+            if spans is None:
+                self.dropped += 1
+            else:
+                self._items += self._make(entry, *(((), (0, 0)) if seen.elsewhere else (spans, trail.place(entry))))
             self._told = entry.id
 
     def _pass_over(self, journal: Journal, seen: Seen, trail: Trail) -> None:
@@ -141,6 +142,14 @@ class EntryLoad:
     def _note(self) -> None:
         if not self._items and self._trail is not None and self._told:
             self._marks.move(self.signal, Place(self._told, self._trail.needed))
+
+
+def _spans(trail: Trail, entry: Entry, seen: Seen) -> Sequence[Span] | None:
+    """What ends with an entry; None where no engine wrote it: the others are told all the same."""
+    try:
+        return trail.hear(entry, seen.births)
+    except (AttributeError, TypeError, ValueError):
+        return None
 
 
 def _a_day_back(journal: Journal) -> str:

@@ -97,7 +97,7 @@ class Lane:
         return True
 
     def _send(self, batch: Sequence[Any]) -> None:
-        answer = self._post(self._load.body(batch))
+        answer = self._post(batch)
         many, now = len(batch), time.monotonic()
         if answer.word == Word.TAKEN:
             self._took(many, answer.body)
@@ -134,7 +134,11 @@ class Lane:
         self._tries = 0
         self._most = min(_BATCH, 2 * self._most)
 
-    def _post(self, body: bytes) -> Answer:
+    def _post(self, batch: Sequence[Any]) -> Answer:
+        try:
+            body = self._load.body(batch)
+        except Exception as error:  # one that cannot be written is parted from the others, and dropped
+            return Answer(Word.TOO_LARGE, f"{type(error).__name__}: {clean(str(error))[:200]}")
         try:
             headers = read_headers(self._headers_file) if self._headers_file else {}
         except SetupError as error:

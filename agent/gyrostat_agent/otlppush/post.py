@@ -4,7 +4,6 @@ Not by OpenTelemetry's own exporter: it takes a redirect for success, says nothi
 again by itself while a thread waits, and has its headers from the start.
 """
 
-import gzip
 import http.client
 import math
 import socket
@@ -20,7 +19,6 @@ from gyrostat_agent import onepost
 from gyrostat_agent.otlppush.target import Target
 
 _SAID = 200
-_PACK_OVER = 1024  # bytes below which gzip saves no packet
 _LONGEST_WAIT = 300.0  # seconds; whoever asks for more is asked again all the same
 _FOR_GOOD = (400, 405, 411, 415, 422, 501)
 _TOO_LARGE = 413
@@ -44,12 +42,10 @@ class Answer(NamedTuple):
 
 def post(target: Target, signal: str, body: bytes, headers: Mapping[str, str], seconds: float) -> Answer:
     """Send ``body`` to ``target`` within ``seconds``. Raises nothing: what went wrong is in the answer, in words."""
-    packed = {"Content-Encoding": "gzip"} if len(body) > _PACK_OVER else {}
-    said = {**headers, "Content-Type": "application/x-protobuf", **packed}
-    sent = gzip.compress(body, 1, mtime=0) if packed else body
+    said = {**headers, "Content-Type": "application/x-protobuf"}  # not packed: there are receivers that read no gzip
     path = f"{target.path}/v1/{signal}"
     try:
-        found = onepost.send(target.host, target.port, path, sent, said, seconds, secure=target.secure)
+        found = onepost.send(target.host, target.port, path, body, said, seconds, secure=target.secure)
         return _read(found)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return Answer(Word.WAIT, _trouble(error, seconds))

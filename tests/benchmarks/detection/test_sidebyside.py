@@ -249,7 +249,5 @@ def test_shared_among_processes_the_counts_are_the_same(tmp_path: Path) -> None:
         write(out, planned(CALIBRATE, 3), CALIBRATE, 400)
     alone, many = (sidebyside.judged("made", path, [ROSTER[0]], jobs).standings for jobs in (1, 2))
     timeless = [{name: value for name, value in figures(one).items() if "seconds" not in name} for one in alone]
-    assert timeless == [
-        {name: value for name, value in figures(one).items() if "seconds" not in name} for one in many
-    ]
+    assert timeless == [{name: value for name, value in figures(one).items() if "seconds" not in name} for one in many]
     assert all(one.tally.runs == 3 and one.seconds > 0 for one in many)

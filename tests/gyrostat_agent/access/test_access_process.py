@@ -226,7 +226,9 @@ def test_the_table_lists_each_port() -> None:
 
     rows = {re.findall(r"`(--[\w-]+)", row[0])[0]: row[1] for row in table("Ports")}
     options = {name: p for p in agent.params for name in p.opts if getattr(p, "metavar", None) or p.default}
-    asks = {"--listen", "--scrape", "--alertmanager", "--otlp", "--kubernetes"} & {n for p in agent.params for n in p.opts}
+    asks = {"--listen", "--scrape", "--alertmanager", "--otlp", "--kubernetes"} & {
+        n for p in agent.params for n in p.opts
+    }
     places = {n for n, p in options.items() if "HOST:PORT" in str(p.metavar)} | asks
     assert set(rows) == places
     assert "127.0.0.1:9466" in rows["--listen"] and wordserver.DEFAULT in rows["--control"]

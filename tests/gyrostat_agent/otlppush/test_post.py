@@ -32,12 +32,11 @@ def posted(collector: Collector, body: bytes = BODY, seconds: float = 5.0) -> An
 
 
 def test_it_is_taken(collector: Collector) -> None:
-    """Packed where that is worth it, with the headers that were given."""
+    """As it is, for not all read what is packed, with the headers that were given."""
     assert posted(collector) == Answer(Word.TAKEN)
-    assert posted(collector, logs("r", [Line(mended()[0])])) == Answer(Word.TAKEN)
-    large, small = collector.posts
-    assert large.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in small.headers
-    assert large.headers["X-Token"] == "t" and len(collector.records()) == len(mended()) + 1
+    (seen,) = collector.posts
+    assert "Content-Encoding" not in seen.headers and seen.headers["X-Token"] == "t"
+    assert len(collector.records()) == len(mended())
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_what_is_too_large_is_parted(bench: Bench, collector: Collector) -> None
     noise = random.Random(1)
     entries = [entry(n, "run", "trainer/0", "began", noise.randbytes(150).hex()) for n in range(1, 40)]
     entries[20] = entries[20]._replace(data={str(n): noise.randbytes(400).hex() for n in range(20)})
-    collector.largest = 2000  # packed
+    collector.largest = 3000
     push = bench.push(collector.url)
     bench.write(entries)
     bench.show(push)
@@ -348,6 +348,18 @@ def test_what_cannot_be_used_ends_the_start(bench: Bench, url: str, headers: str
     """Before anything is watched: a mistake is told to whoever makes it."""
     with pytest.raises(SetupError, match="--otlp"):
         bench.push(url, headers_file=headers)
+
+
+def test_an_entry_that_no_engine_wrote_stops_nothing(bench: Bench, collector: Collector) -> None:
+    """Somebody wrote into the journal: that one is dropped and counted, the others are told."""
+    odd = [entry(22, "incident", "i0002", "open", 7), entry(23, "run", "x", "began", 7)]  # type: ignore[arg-type]
+    push = bench.push(collector.url)
+    bench.write([*mended(), *odd, entry(24, "run", "trainer/0", "began", "the last")])
+    bench.show(push)
+    until(lambda: "00000024.0" in ids(collector), "nobody is told any more")
+    until(lambda: not count(push, "logs").waiting and not count(push, "traces").waiting, "it waits for ever")
+    assert ids(collector) == [one.id for one in mended()] + ["00000024.0"] and len(collector.spans()) == WHOLE
+    assert count(push, "logs").dropped == 2 and count(push, "traces").dropped == 1
 
 
 def test_a_journal_that_cannot_be_read_ends_nothing(bench: Bench, collector: Collector) -> None:

@@ -18,8 +18,6 @@ import torch
 import trl_tiny as tiny
 from transformers import TrainerCallback
 
-from gyrostat.integrations.transformers import GyrostatCallback
-
 FAULT, FOLDER, GATE = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 STRUCK = FOLDER / "struck"
 PUSH = 3.0  # added to the scores of two experts
@@ -147,14 +145,22 @@ def _rewards() -> Any:
     return [by_fault[FAULT]] if FAULT in by_fault else None
 
 
-if __name__ == "__main__":
+def prepared(seen: Seen) -> Any:
+    """The trainer as its user has it, and the fault in it."""
     FOLDER.mkdir(exist_ok=True)
     trainer = tiny.grpo(FOLDER / "out", rewards=_rewards(), save_strategy="steps", **SETTINGS[FAULT])
     if FAULT == "poisoned":
         POISON.spoil(trainer)
-    seen = Seen()
     trainer.add_callback(Fault())
     trainer.add_callback(seen)
+    return trainer
+
+
+if __name__ == "__main__":
+    from gyrostat.integrations.transformers import GyrostatCallback
+
+    seen = Seen()
+    trainer = prepared(seen)
     trainer.add_callback(GyrostatCallback(trainer))
     began = time.monotonic()
     trainer.train()

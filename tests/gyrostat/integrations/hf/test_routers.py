@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gyrostat.integrations.hf.expertload import ExpertLoad
 from gyrostat.integrations.hf.notices import Notices
 from gyrostat.integrations.hf.replacements import Replacements
+from gyrostat.integrations.hf.routers import routers_of
 from gyrostat.integrations.hf.weights import Weights
 
 
@@ -139,6 +140,22 @@ def test_a_router_that_returns_logits_is_counted_by_the_largest(old: bool) -> No
     load.hook(replacements)
     model(torch.ones(1, 2, 3))
     assert load.take().tolist() == [[0, 2, 0, 2]]
+
+
+@pytest.mark.parametrize("family", ["Mixtral", "Qwen2Moe", "Qwen3Moe", "Olmoe"])
+def test_no_well_known_family_is_missed(family: str) -> None:
+    """As Transformers 4 had them; hooks that match no module of a model tell of a run without experts."""
+    block = type(f"{family}SparseMoeBlock", (MixtralSparseMoeBlock,), {})
+    model = Stack([Router([[0, 1]])])
+    model.layers[0] = block()
+    known, unknown = routers_of(model)
+    assert ([(router.experts, router.top_k) for router in known], unknown) == ([(4, 2)], [])
+
+
+def test_experts_of_several_layers_are_not_taken_together() -> None:
+    """Four layers of eight experts are no layer of thirty-two."""
+    told = counts(Stack([Router([[0, 1], [0, 2]], experts=8) for _ in range(4)]))
+    assert [len(layer) for layer in told] == [8, 8, 8, 8] and sum(map(sum, told)) == 16
 
 
 def test_a_linear_gate_of_an_unknown_block_is_named(capsys: pytest.CaptureFixture[str]) -> None:
