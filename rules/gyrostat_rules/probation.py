@@ -2,7 +2,7 @@
 
 from gyrostat.wire import KnobChange
 from gyrostat_rules.breakage import unsure
-from gyrostat_rules.causes import REQUEST
+from gyrostat_rules.causes import REQUEST, graver
 from gyrostat_rules.experiment import harmful, inert
 from gyrostat_rules.handover import far
 from gyrostat_rules.incidents import HELD, OPEN, PROBATION, QUIET_STEPS, RESOLVED, STOPPED, move, still_bad, undone_at
@@ -30,8 +30,8 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
     trainer, step = state.trainer(), state.examined()
     # The news of an end stands in another file than the last records: it is judged when all have been taken in.
     ended = not alive(trainer) and not moment.records
-    if incident.ousted:
-        why = f"it was still being watched when another cause struck: {incident.ousted}"
+    if other := incident.ousted or (ended and _died_of(state, incident, action)):
+        why = f"it was still being watched when another cause struck: {other}"
         _resolve(state, moment, incident, action, why, UNKNOWN)
         return
     if doubt := unsure(state, incident):
@@ -51,6 +51,12 @@ def _watch(state: State, moment: Moment, incident: Incident, action: Action) -> 
         _resolve(state, moment, incident, action, f"the run ended at step {state.step}, clean since")
     elif step >= action.until_step:
         _resolve(state, moment, incident, action, f"{step - incident.last_bad_step} clean steps")
+
+
+def _died_of(state: State, incident: Incident, action: Action) -> str:
+    """The graver cause that struck while the action was watched: a death is that one's, and says nothing of this."""
+    struck = (i for i in state.incidents if i.open and i.fired_step >= action.applied_step)
+    return next((f"{i.id}, {i.kind}" for i in struck if i is not incident and graver(i.kind, incident.kind)), "")
 
 
 def _next(state: State, moment: Moment, incident: Incident, action: Action, why: str) -> None:

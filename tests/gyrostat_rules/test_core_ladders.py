@@ -87,3 +87,19 @@ def test_groups_without_spread_are_told_and_never_acted_on(series: str, shares: 
         story.step(step, **{series: share})
     assert (list(story.alerts) == ["GroupsWithoutSpread/0"]) is found
     assert not story.incidents
+
+
+def test_a_death_by_another_cause_is_no_word_against_the_knobs() -> None:
+    """A NaN kills the trainer while the router's knobs are watched: that is mended, and nobody is asked of these."""
+    story = Story().begin(knobs=ROUTER).supervisor().checkpoint(10)
+    for step in range(1, 16):
+        story.batch(story.record(step, load=ExpertLoad(1, 1, 16, (*[4000] * 3, *[900] * 9, *[10] * 4)), reward=0.8))
+    now_at(story, 16)
+    experts = story.incident
+    story.batch(story.record(17, load=ExpertLoad(1, 1, 16, (1200,) * 16), reward=0.8))
+    assert (experts.kind, experts.state) == ("experts", "probation")
+    story.applied(18, params_finite=0.0)
+    story.died(1)
+    assert [i.kind for i in story.incidents] == ["experts", "nonfinite"]
+    assert experts.state == "resolved" and "another cause struck: i0002, nonfinite" in experts.why
+    assert story.told(EntryKind.ACTION, "unknown") and not story.told(EntryKind.ACTION, "paged")
