@@ -20,7 +20,7 @@ from gyrostat_agent.sources.httpin import HttpIn, Limits
 
 OPTION = "--cluster-address"
 LIMITS = Limits(body=16 << 20, per_second=500.0, burst=2000, connections=512, seconds=10.0)
-_MOST_PARCELS = 512
+_MOST_PARCELS, _MOST_BYTES = 512, 64 << 20
 _PATIENCE = 3.0  # seconds that a parcel waits to be committed
 _GATHER = 0.2  # seconds: a hundred nodes a second are read in five passes, not in a hundred
 
@@ -30,6 +30,7 @@ class Arrived(NamedTuple):
 
     parcel: Parcel
     committed: threading.Event
+    size: int
 
 
 class Intake:
@@ -87,9 +88,9 @@ class Intake:
             return self._refuse(403, f"this is the agent of run {self._run}, not of {clean(parcel.run)}")
         if parcel.term != term:
             return self._refuse(409, f"this is for term {parcel.term}; this agent decides in term {term}")
-        arrived = Arrived(parcel, threading.Event())
+        arrived = Arrived(parcel, threading.Event(), len(body))
         with self._lock:
-            if len(self._here) >= _MOST_PARCELS:
+            if len(self._here) >= _MOST_PARCELS or sum(one.size for one in self._here) > _MOST_BYTES:
                 self.full += 1
                 return Answer(503, line("error", "too much waits here; come again"))
             first = not self._here

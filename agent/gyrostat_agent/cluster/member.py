@@ -98,6 +98,7 @@ class Member:
         """What other nodes have forwarded, and which are not heard any more; never waits."""
         self._beside = digest.is_beside(state)
         if state.standing.follows:
+            self._intake.drain(self._taken)  # what came while this one led: whoever leads now is sent it
             return News([], {})
         now, items, offsets = self._clock(), list[Item](), dict[str, int]()
         for one in self._intake.drain(self._taken):

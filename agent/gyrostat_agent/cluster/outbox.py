@@ -6,8 +6,7 @@ is not. What went is counted.
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gyrostat.wire import Record
@@ -73,10 +72,15 @@ class Outbox:
         with self._lock:
             if self._first is not None:
                 return Portion(self._first[:MOST_ITEMS], True)
-            return Portion(tuple(islice(self._waiting, MOST_ITEMS)), False)
+            return Portion(tuple(_first_of(self._waiting)), False)
+
+    def lose(self, portion: Portion) -> None:
+        """Nobody will ever take it: let it go, and count it."""
+        self.dropped += len(portion.items)
+        self.done(portion)
 
     def done(self, portion: Portion) -> None:
-        """It was taken, or can never be: let it go, where it still is what goes first."""
+        """It was taken: let it go, where it still is what goes first."""
         with self._lock:
             if portion.introduces:
                 if self._first is not None and self._first[:MOST_ITEMS] == portion.items:
@@ -100,6 +104,16 @@ class Outbox:
         while self._weight > self._most:
             self._weight -= _weight(self._waiting.popleft())
             self.dropped += 1
+
+
+def _first_of(items: Iterable[Item]) -> Iterator[Item]:
+    """As many as one parcel bears, by weight: expert counts of a large model are tens of kilobytes each."""
+    weight = 0
+    for item in items:
+        weight += _weight(item)
+        if weight > MOST_ITEMS:
+            return
+        yield item
 
 
 def _weight(item: Item) -> int:

@@ -22,6 +22,7 @@ from gyrostat_agent.journal import CodecError
 
 PATH = "/v1/parcels"
 _SAID = 200
+_FOR_GOOD = (400, 413, 422)
 
 
 class Pace(NamedTuple):
@@ -79,7 +80,10 @@ class Sender:
         parcel = Parcel(
             self._run, self._node, self._life, self._number, post.term, portion.items, portion.introduces, leaves
         )
-        self.fault = self._send(post, parcel)
+        self.fault, for_good = self._send(post, parcel)
+        if for_good:  # it will be said again to the same bytes: better without them than never again
+            self._outbox.lose(portion)
+            self._portion, self._number = None, self._number + 1
         if self.fault:
             return False
         self._outbox.done(portion)
@@ -88,26 +92,25 @@ class Sender:
         self.reached = time.monotonic()
         return True
 
-    def _send(self, post: Post, parcel: Parcel) -> str:
-        """Why it was not taken, in words; '' where it was."""
+    def _send(self, post: Post, parcel: Parcel) -> tuple[str, bool]:
+        """Why it was not taken, in words, '' where it was; and whether it never will be."""
         try:
             host, port = split(post.address, "the leader's address", "10.0.0.1:9468")
             body = packed(parcel, self._clock())
             bearer = self._token().decode("ascii")
         except (SetupError, UnicodeDecodeError) as error:
-            return clean(str(error))[:_SAID]
-        except CodecError as error:  # no leader could read it: better without than never again
-            self._portion = Portion((), parcel.introduces)
-            return clean(str(error))[:_SAID]
+            return clean(str(error))[:_SAID], False
+        except CodecError as error:
+            return clean(str(error))[:_SAID], True
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {bearer}"}
         try:
             said = onepost.send(host, port, PATH, body, headers, self._pace.answer)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            return f"{post.leader} at {post.address} cannot be reached: {clean(str(error))[:_SAID]}"
+            return f"{post.leader} at {post.address} cannot be reached: {clean(str(error))[:_SAID]}", False
         if said.status == 200:
-            return ""
+            return "", False
         why = clean(said.body.decode("utf-8", "replace"))[:_SAID]
-        return f"{post.leader} at {post.address}: status {said.status}: {why}"
+        return f"{post.leader} at {post.address}: status {said.status}: {why}", said.status in _FOR_GOOD
 
     def _live(self) -> None:
         wait, last = 0.0, 0.0

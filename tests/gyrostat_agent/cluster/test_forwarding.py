@@ -204,3 +204,28 @@ def test_a_sender_with_nobody_to_tell_rests(pair: list[Node]) -> None:
     node.member.tell(follower(), [record(1)], [])
     node.outbox.urgent.set()
     assert node.sender.step() and not node.outbox.urgent.is_set()
+
+
+def test_what_lies_there_when_it_ends_to_lead_keeps_no_loop_awake(pair: list[Node]) -> None:
+    """A parcel that came in the last moment is let go unanswered; its sender has it still."""
+    leader, node = pair
+    node.member.tell(follower(), [record(1)], [])
+    thread = threading.Thread(target=node.sender.step)
+    thread.start()
+    while not leader.wakes:
+        thread.join(0.002)
+    leader.candidate.leave()
+    follows = State(standing=Standing(FOLLOWER, "node-0", "", 1))
+    assert leader.member.drain(follows).items == [] and leader.member.seconds() > 1e6
+    thread.join()
+    assert node.outbox.waiting == 1 and "not written down" in node.sender.fault
+
+
+def test_what_nobody_will_ever_take_is_let_go_and_counted(pair: list[Node]) -> None:
+    """A record that is no record, of another version say, does not hold up all that comes behind it."""
+    leader, node = pair
+    node.outbox.put([(record(1)._replace(rank=-1), False)])
+    assert not node.sender.step() and "no rank -1" in node.sender.fault
+    node.member.tell(follower(), [record(2)], [])
+    well, items = forward(node, leader)
+    assert well and steps(items) == [2] and node.outbox.dropped == 1

@@ -1,6 +1,6 @@
 """What waits to be forwarded is bounded: old records go first, a death never before them."""
 
-from gyrostat.wire import Record
+from gyrostat.wire import ExpertLoad, Record
 from gyrostat_agent.cluster.outbox import Outbox
 from gyrostat_rules.inputs import Ended
 
@@ -61,3 +61,11 @@ def test_an_introduction_goes_first_and_once() -> None:
     assert outbox.urgent.is_set() is False
     outbox.introduce([])
     assert outbox.urgent.is_set(), "it cannot wait"
+
+
+def test_a_parcel_bears_few_large_records() -> None:
+    """Expert counts of 61 x 256 are tens of kilobytes: hundreds of them in one parcel would never be taken."""
+    outbox = Outbox()
+    load = ExpertLoad(61, 1, 256, (7,) * (61 * 256))
+    outbox.put((record(s)._replace(load=load), False) for s in range(200))
+    assert 10 < len(outbox.next().items) < 100
