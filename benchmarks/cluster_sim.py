@@ -169,7 +169,7 @@ def play(plan: Plan, folder: Path) -> dict[str, Any]:
     with leader(plan, folder, str(token), counter.server_port) as (pid, run):
         own = [Telemetry(str(run), run="run", checkpoint_root=str(folder / "shared"), rank=r, world=plan.world)
                for r in range(RANKS)]  # fmt: skip
-        lease = FileLease(str(folder / "shared"))
+        lease = FileLease(str(folder / "shared"), "run")
         while not (holding := lease.who()).holder:
             time.sleep(0.1)
         with ThreadPoolExecutor(24) as pool:

@@ -72,10 +72,18 @@ def standing(case: Case) -> Verdict:
     stands = case.state.standing
     if stands.follows:
         return Verdict(HOLD, decides(stands), patient=True)
-    if far(case.state) and REMEDIES[case.action.remedy].capability == CONTROL:
-        node = case.state.processes["trainer/0"].node
-        return Verdict(HOLD, f"the agent beside rank 0, on {node}, is gone", patient=True)
+    if far(case.state) and not _reaches_all(case):
+        trainer = case.state.trainer()
+        where = f", on {trainer.node}," if trainer is not None and trainer.node else ""
+        return Verdict(HOLD, f"the agent beside rank 0{where} is gone", patient=True)
     return _YES
+
+
+def _reaches_all(case: Case) -> bool:
+    """True for what the job does, whose pods are everywhere; a supervisor that lets go has one node's launcher alone."""
+    supervisor = case.state.supervisor()
+    by_trainer = REMEDIES[case.action.remedy].capability == CONTROL
+    return not by_trainer and supervisor is not None and "release" not in supervisor.procedures
 
 
 def capability(case: Case) -> Verdict:

@@ -42,9 +42,11 @@ def stand(state: State, moment: Moment, arguments: Mapping[str, Any]) -> str:
 
 
 def far(state: State) -> bool:
-    """True where the trainer's rank 0 is on another node: nobody here can lay a directive before it."""
+    """True where the trainer's rank 0 is on another node, or a leader never heard of it: no order reaches it."""
     trainer = state.trainer()
-    return trainer is not None and trainer.node != ""
+    if trainer is None or not trainer.incarnation:
+        return state.standing.word == LEADER
+    return trainer.node != ""
 
 
 def _let_go(state: State, moment: Moment) -> None:

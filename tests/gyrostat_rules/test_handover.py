@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from run_story import NAN, Story, healthy_run
 
 from gyrostat.wire import Record
@@ -222,3 +223,23 @@ def test_an_alert_of_a_rule_that_is_not_here_is_passed_over() -> None:
     story = beside_another()
     story.feed(told("firing", "NobodysRule"))
     assert not story.engine.state.alerts
+
+
+@pytest.mark.parametrize("heard", [True, False], ids=["rank 0 is elsewhere", "rank 0 was never heard of"])
+def test_who_stands_in_restarts_no_single_node(heard: bool) -> None:
+    """Its own launcher begun anew would go on from where nobody else does; only a job's restart reaches all."""
+    story = lead(Story(world=2), node="node-1").supervisor()
+    if heard:
+        story.batch(Forwarded("node-0", (story.hello(0),)))
+    story.batch(story.hello(1))
+    story.checkpoint(10)
+    for step in range(1, 24):
+        story.at += 1.0
+        bad = {"loss": NAN, "params_finite": 0.0} if step > 20 else {}
+        theirs = (Forwarded("node-0", (story.record(step, 0, **bad),)),) if heard else ()
+        story.batch(story.record(step, 1, **bad), *theirs)
+    story.died(1, rank=1)
+    story.at += 5.0
+    story.tick()
+    assert not sent(story)
+    assert any("beside rank 0" in i.why for i in story.incidents), [i.why for i in story.incidents]

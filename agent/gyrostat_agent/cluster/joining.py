@@ -38,7 +38,7 @@ def joined(settings: Settings, wake: Callable[[], None]) -> Member:
 
 def _lease(settings: Settings) -> Lease:
     if settings.cluster != KUBERNETES:
-        return FileLease(settings.cluster)
+        return FileLease(settings.cluster, settings.run)
     name = re.sub(r"[^a-z0-9.-]", "-", settings.run.lower())[:52].strip("-.") or "run"
     return LateLease(lambda: _in_kubernetes(f"gyrostat-{name}"))
 

@@ -27,10 +27,11 @@ _CLAIM = re.compile(r"leader\.(\d{1,15})\.claim")
 
 
 class FileLease:
-    """The lease of the run whose checkpoints are at ``root``; ``clock`` gives monotonic seconds."""
+    """The lease of ``run`` in the folder ``root``, which runs may share; ``clock`` gives monotonic seconds."""
 
-    def __init__(self, root: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._folder = os.path.join(root, ".gyrostat")
+    def __init__(self, root: str, run: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._base = os.path.join(root, ".gyrostat")
+        self._folder = os.path.join(self._base, f"run-{run}")
         self._clock = clock
         self._path = os.path.join(self._folder, "leader.json")
         self._wish = os.path.join(self._folder, "leader.wish.json")
@@ -109,6 +110,7 @@ class FileLease:
 
     def _read(self, path: str, build: Callable[[dict[str, Any]], _Said], none: _Said) -> _Said:
         try:
+            check_folder(self._base)
             check_folder(self._folder)
             return read("lease", read_trusted(path, _MOST_BYTES), build)
         except FileNotFoundError:
@@ -126,7 +128,8 @@ class FileLease:
     def _draft(self, said: dict[str, object], what: str) -> str:
         draft = os.path.join(self._folder, f".{what.replace('/', '_')}.{os.uname().nodename}.{os.getpid()}.draft")
         try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            for folder in (self._base, self._folder):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
             fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "wb", buffering=0) as out:
                 out.write(json.dumps(said).encode())

@@ -35,7 +35,7 @@ class Node:
         self.intake = Intake("127.0.0.1:0", self.token, "run", self.term, self._wake, patience=patience, gather=0.0)
         root = folder / "shared"
         root.mkdir(mode=0o700, exist_ok=True)
-        self.candidate = Candidate(FileLease(str(root), clock), name, self.intake.address, clock)
+        self.candidate = Candidate(FileLease(str(root), "run", clock), name, self.intake.address, clock)
         self.sender = Sender(
             "run", name, self.outbox, lambda: self.candidate.post, lambda: Path(self.token).read_bytes()
         )
