@@ -80,7 +80,7 @@ def standing(case: Case) -> Verdict:
 
 
 def _reaches_all(case: Case) -> bool:
-    """True for what the job does, whose pods are everywhere; a supervisor that lets go has one node's launcher alone."""
+    """True for what the job does, whose pods are everywhere; a supervisor that lets go has one launcher alone."""
     supervisor = case.state.supervisor()
     by_trainer = REMEDIES[case.action.remedy].capability == CONTROL
     return not by_trainer and supervisor is not None and "release" not in supervisor.procedures
