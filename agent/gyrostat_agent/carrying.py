@@ -13,6 +13,8 @@ from gyrostat_rules.remedies import ENDS_THE_POD
 from gyrostat_rules.standing import LEADER
 from gyrostat_rules.state import State
 
+_DEPOSED = "another agent may decide for this run by now"
+
 
 class Carrying:
     """``fault``: why the ledger could not be written before the last intent, or ''."""
@@ -30,8 +32,8 @@ class Carrying:
             said = f"the checkpoint is no longer fit: {why[0].why}"
             return [*why, Delivery(entry.subject, DeliveryWord.FAILED, said)]
         acts = entry.kind == EntryKind.ACTION  # a supervisor that is let go is this node's own
-        if acts and self._member is not None and not self._member.may_act(state.standing.term):
-            return [Delivery(entry.subject, DeliveryWord.PUT_OFF, "another agent may decide for this run by now")]
+        if acts and not self._member_may(state):
+            return [Delivery(entry.subject, DeliveryWord.PUT_OFF, _DEPOSED)]
         if entry.data.get("remedy") in ENDS_THE_POD or (acts and state.standing.word == LEADER):
             try:
                 self._ledger.write(state, durable=True)
@@ -39,8 +41,14 @@ class Carrying:
                 self._ledger.fault = self.fault = str(error)
                 damaged = SourceState(LEDGER, SourceWord.DAMAGED, str(error))
                 return [damaged, Delivery(entry.subject, DeliveryWord.PUT_OFF, str(error))]
+            if not self._member_may(state):  # writing may have taken minutes
+                return [Delivery(entry.subject, DeliveryWord.PUT_OFF, _DEPOSED)]
         failed = self._directives.carry_out(entry.subject, dict(entry.data["orders"]))
         return [] if failed is None else [failed]
+
+    def _member_may(self, state: State) -> bool:
+        """False where another agent may decide for this run by now."""
+        return self._member is None or self._member.may_act(state.standing.term)
 
     def spoilt(self, path: str, digest: str) -> str:
         """Why a checkpoint is no longer fit, or ''."""

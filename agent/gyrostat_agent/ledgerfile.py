@@ -36,11 +36,7 @@ def write(
     that ends neither, for as long as it takes until the next tick. ``last`` is of the last writing: where another
     ledger is there now, somebody else writes it, and nothing of theirs is overwritten. ``heads`` are earlier ones.
     """
-    if last is not None and _mark(root) not in (None, last):
-        raise TemporaryError(
-            f"{path_of(root)} is not as this agent wrote it: another agent is at work in this folder (two runs, or a "
-            "pod that lives on?). End one of them, or give each run a folder of its own, and start this agent again"
-        )
+    _refuse_another(root, last)
     folder = os.path.join(root, ".gyrostat")
     try:
         try:
@@ -55,6 +51,7 @@ def write(
             if durable:
                 os.fsync(out.fileno())
             written = os.fstat(out.fileno())
+        _refuse_another(root, last)  # a disk that hung may have been waited for; somebody else may write by now
         os.rename(draft, path_of(root))
     except OSError as error:
         raise TemporaryError(f"{folder}: the ledger cannot be written: {error.strerror or error}") from None
@@ -62,7 +59,17 @@ def write(
     return Mark(written.st_ino, written.st_mtime_ns)
 
 
-def _mark(root: str) -> Mark | None:
+def _refuse_another(root: str, last: Mark | None) -> None:
+    """Raise TemporaryError where the ledger that lies there is not the one that ``last`` marks."""
+    if last is not None and mark(root) not in (None, last):
+        raise TemporaryError(
+            f"{path_of(root)} is not as this agent wrote it: another agent is at work in this folder (two runs, or a "
+            "pod that lives on?). End one of them, or give each run a folder of its own, and start this agent again"
+        )
+
+
+def mark(root: str) -> Mark | None:
+    """Of the ledger that lies there now, None where there is none."""
     try:
         found = os.lstat(path_of(root))
     except OSError:

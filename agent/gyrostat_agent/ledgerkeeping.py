@@ -11,6 +11,7 @@ from gyrostat_agent import ledgerfile
 from gyrostat_agent.errors import TemporaryError
 from gyrostat_agent.senses import Job
 from gyrostat_rules.ledger import facts
+from gyrostat_rules.standing import LEADER
 from gyrostat_rules.state import State
 
 
@@ -51,7 +52,7 @@ class LedgerKeeping:
 
     def take_over(self, root: str) -> tuple[dict[str, Any] | None, str]:
         """The same where another agent wrote it, which this one goes on from: its next writing replaces theirs."""
-        self._root, self._mark, self._due = "", None, True
+        self._root, self._mark, self._due = root, ledgerfile.mark(root) if root else None, True
         return self.read(root)
 
     def late_doubt(self, state: State) -> str:
@@ -79,7 +80,8 @@ class LedgerKeeping:
         """
         trainer = state.trainer()
         due = self._due or (durable and not self._durable)
-        root = (trainer.root or self._place) if trainer is not None else ""
+        leads = state.standing.word == LEADER  # whose trainer's rank 0 may never have been heard here
+        root = self.root_of(state) if trainer is not None or leads else ""
         if not due or not root or state.settings.distrust or state.standing.follows:
             return
         told, head = facts(state), self._head()

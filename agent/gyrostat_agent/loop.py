@@ -154,7 +154,10 @@ class Agent:
 
     def _settle(self, now: float) -> None:
         """Carry out what was decided, here or by the one who decided before, and may not have been done."""
-        if self.engine.state.standing.follows or far(self.engine.state):
+        state = self.engine.state
+        if state.standing.follows or far(state):
+            return
+        if self._member is not None and not self._member.may_act(state.standing.term):
             return
         if self._ledger.keep(self.engine.state, durable=True):
             paused = self._is_paused(now)

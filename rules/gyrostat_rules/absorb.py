@@ -30,7 +30,7 @@ from gyrostat_rules.manyranks import is_one_of_many, kept
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.outcome import answered, delivered, replaced
 from gyrostat_rules.remembered import Jump
-from gyrostat_rules.standing import NODE
+from gyrostat_rules.standing import HEARD, NODE
 from gyrostat_rules.state import Process, State, Window, key_of
 
 _RECENT = 4
@@ -256,6 +256,8 @@ def _take_source(state: State, moment: Moment, source: SourceState) -> None:
     state.sources[source.source] = [source.state, source.detail]
     if source.source.startswith(NODE):
         fellows.heard(state, source.source.removeprefix(NODE), source.state != SourceWord.STALE)
+        if source.state == SourceWord.FRESH and source.detail != HEARD:
+            fellows.over(state, moment, source.source.removeprefix(NODE))
     moment.write(EntryKind.SOURCE, source.source, source.state, f"{source.source}: {source.detail}")
 
 

@@ -33,7 +33,8 @@ def unwrapped(state: State, moment: Moment, items: Sequence[Item]) -> Iterator[I
             elif isinstance(one, _TAKEN):
                 yield one
                 if isinstance(one, (Hello, Record)) and (known := state.processes.get(key_of(one.role, one.rank))):
-                    known.node = item.node
+                    known.node, known.unseen = item.node, False
+                    _count(state)
 
 
 def told(items: Sequence[Item]) -> Iterator[Item]:
@@ -73,7 +74,20 @@ def heard(state: State, node: str, well: bool) -> None:
     for process in state.processes.values():
         if process.node == node:
             process.unseen = not well
+    _count(state)
+
+
+def _count(state: State) -> None:
     state.unseen = sum(p.unseen and p.role == "trainer" and not p.ended for p in state.processes.values())
+
+
+def over(state: State, moment: Moment, node: str) -> None:
+    """Nobody of the run is on this node any more: what its agent told stands for nothing."""
+    if any(p.node == node and not p.ended for p in state.processes.values()):
+        return
+    state.sources.pop(f"{NODE}{node}", None)
+    for key in [key for key, alert in state.alerts.items() if alert.node == node]:
+        tell(moment, key, state.alerts.pop(key), RESOLVED)
 
 
 def forget(state: State, moment: Moment) -> None:

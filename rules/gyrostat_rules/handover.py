@@ -11,12 +11,13 @@ from typing import Any
 from gyrostat_rules import fellows
 from gyrostat_rules.arming import taken_up
 from gyrostat_rules.incidents import HELD, OPEN, STOPPED, move
-from gyrostat_rules.ledger import restore
+from gyrostat_rules.ledger import doubt, restore
 from gyrostat_rules.moment import Moment
 from gyrostat_rules.standing import ALONE, FOLLOWER, LEADER, Standing, decides
 from gyrostat_rules.state import State
 
 _SEEN_SECONDS = 5.0  # for what other nodes forward to a new leader to be there before it plans
+_UNHEARD_SECONDS = 30.0
 _NAMED = 100
 
 
@@ -60,6 +61,9 @@ def _take_up(state: State, moment: Moment, written: Any) -> str:
     if not isinstance(written, Mapping):
         return ""
     own = [i for i in state.incidents if i.open]
+    if not doubt(written):  # what people said stands there as they said it last: none of it was said here since
+        settings = state.settings
+        settings.paused, settings.armed, settings.armed_as, state.silences, state.tags = False, {}, {}, {}, {}
     said = restore(state, written)
     if state.settings.distrust:
         return f"; {said}"
@@ -70,8 +74,8 @@ def _take_up(state: State, moment: Moment, written: Any) -> str:
     for alert in state.alerts.values():
         alert.incident = ""
     taken_up(state, moment)
-    if state.trainer() is not None:  # it has said Hello before
-        state.plan_from = moment.at + _SEEN_SECONDS
+    # One that has said Hello before says none now; one that was never heard may be gone with its node.
+    state.plan_from = moment.at + (_SEEN_SECONDS if state.trainer() is not None else _UNHEARD_SECONDS)
     return f"; {said}"
 
 

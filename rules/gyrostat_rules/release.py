@@ -30,8 +30,11 @@ def release(state: State, moment: Moment) -> None:
 
 
 def _pending(state: State) -> bool:
-    if state.standing.follows:  # whoever decides has a supervisor of its own, or the job's; this one waits for nothing
-        return False
+    if state.standing.follows:
+        # Whoever decides has a supervisor of its own, or the job's. While nobody does, or where rank 0 is, whose agent
+        # will decide again, a restart may yet be ordered here.
+        trainer = state.trainer()
+        return not state.standing.leader or (trainer is not None and bool(trainer.incarnation))
     for incident in state.incidents:
         last = incident.actions[-1] if incident.actions else None
         if incident.state in (OPEN, ACTING):

@@ -7,6 +7,7 @@ stands alone: nothing here concerns it.
 from dataclasses import dataclass
 
 ALONE, LEADER, FOLLOWER = "alone", "leader", "follower"
+HEARD = "heard"  # what is said of a node whose agent is heard
 NODE = "node "  # begins the name of the source by which is told how another node's agent fares
 
 

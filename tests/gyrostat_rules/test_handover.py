@@ -243,3 +243,50 @@ def test_who_stands_in_restarts_no_single_node(heard: bool) -> None:
     story.tick()
     assert not sent(story)
     assert any("beside rank 0" in i.why for i in story.incidents), [i.why for i in story.incidents]
+
+
+def test_a_supervisor_is_let_go_only_where_another_decides_for_sure() -> None:
+    """While nobody is known to lead, or rank 0 is here, a restart may yet be ordered: its supervisor waits."""
+    for leader, here, let_go in (("", False, False), ("node-0", False, True), ("node-0", True, False)):
+        story = Story(world=2)
+        story.batch(*((story.hello(0),) if here else ()), story.hello(1)).clear()
+        story.supervisor()
+        story.command("stand", **{"as": "follower", "node": "node-1", "leader": leader, "term": 3})
+        story.died(-9)
+        story.tick()
+        assert bool([e for e in story.entries if e.state == "released"]) is let_go, (leader, here)
+
+
+def test_what_people_said_at_the_last_leader_is_how_they_said_it_last() -> None:
+    """Resumed and disarmed there, it does not come back paused and armed because it was so here before."""
+    first = lead(healthy_run())
+    first.command("pause")
+    assert first.engine.state.settings.paused
+    first.command("stand", **{"as": "follower", "node": "node-0", "leader": "node-1", "term": 5})
+    second = follower(healthy_run())
+    lead(second, 5, "node-1", ledger=json.loads(json.dumps(ledger.facts(first.engine.state))))
+    assert second.engine.state.settings.paused
+    second.command("resume")
+    lead(first, 6, ledger=json.loads(json.dumps(ledger.facts(second.engine.state))))
+    assert not first.engine.state.settings.paused
+
+
+def test_a_rank_that_begins_anew_on_a_node_that_is_heard_is_seen() -> None:
+    """Moved from a node that fell silent: no hang of it is missed for ever."""
+    story = beside_another()
+    story.batch(SourceState("node node-1", SourceWord.STALE, "not heard"))
+    assert story.engine.state.unseen == 2
+    story.batch(Forwarded("node-9", (story.hello(3),)))
+    assert story.engine.state.unseen == 1 and not story.engine.state.processes["trainer/3"].unseen
+
+
+def test_what_a_node_told_ends_with_its_last_rank() -> None:
+    """A GPU's alert of a node that was replaced pages nobody for ever."""
+    story = beside_another()
+    rule = next(r.alert for r in story.engine._pack().rules if r.incident == "hardware")
+    story.feed(told("firing", rule))
+    for rank in (2, 3):
+        story.batch(Forwarded("node-9", (story.hello(rank),)))
+    story.batch(SourceState("node node-1", SourceWord.FRESH, "no rank of the run is on it any more"))
+    assert not [a for a in story.engine.state.alerts.values() if a.node]
+    assert "node node-1" not in story.engine.state.sources

@@ -23,6 +23,7 @@ class Candidate:
     def __init__(self, lease: Lease, node: str, address: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._lease, self._node, self._address, self._clock = lease, node, address, clock
         self._sight = Sight()
+        self.least = 0  # the newest term that is known here: a store that began anew must not count from one again
         self._beat = 0
         self._fault = ""
         self._ending = threading.Event()
@@ -81,7 +82,7 @@ class Candidate:
     def _do(self, turn: Turn, began: float) -> None:
         held = self._sight.held
         if turn == Turn.TAKE:
-            self._keep(self._lease.try_take(self._sight.holding, self._node, self._address), began)
+            self._keep(self._lease.try_take(self._sight.holding, self._node, self._address, self.least), began)
         elif turn == Turn.RENEW and held is not None:
             self._keep(self._lease.renew(held), began)
         elif turn == Turn.GIVE_WAY and held is not None:
@@ -103,7 +104,10 @@ class Candidate:
     def _run(self, beside: Callable[[], bool], well: Callable[[], bool], wake: Callable[[], None]) -> None:
         post = self.post
         while not self._ending.is_set():
-            self.step(beside(), well())
+            try:
+                self.step(beside(), well())
+            except Exception as error:  # what nobody foresaw must not end the one who renews
+                self._fault = f"internal error: {type(error).__name__}: {error}"
             if self.post != post:
                 post = self.post
                 wake()

@@ -8,7 +8,7 @@ nobody has announced.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gyrostat.wire import Hello, Record
+from gyrostat.wire import Exit, Hello, Record
 from gyrostat_rules.alerts import FIRING, RESOLVED
 from gyrostat_rules.entries import Entry, EntryKind
 from gyrostat_rules.inputs import AlertTold, Answer, Died, Ended, FaultLine, Item
@@ -52,7 +52,7 @@ def turned(state: State, entries: Iterable[Entry]) -> Iterator[Told]:
 
 def introduction(state: State) -> list[Item]:
     """All that a new leader must know of this node: its trainer ranks and the alerts that fire."""
-    said: list[Item] = [_hello(state, p) for p in _own(state) if not p.ended]
+    said: list[Item] = [item for p in _own(state) for item in (_hello(state, p), *_end(p))]
     return said + [_alert(state, key) for key, a in state.alerts.items() if a.state == FIRING and not a.node]
 
 
@@ -82,6 +82,15 @@ def _deaths(news: Died, ours: frozenset[int]) -> Iterator[Died]:
     else:
         for rank in sorted(ours):
             yield news._replace(exit=news.exit._replace(rank=rank))
+
+
+def _end(p: Process) -> tuple[Item, ...]:
+    """How it ended, as whoever saw it said so; nothing where it lives."""
+    how, _, number = p.ended.partition(" ")
+    if not p.ended or how not in ("exit", "signal"):
+        return (Ended(p.role, p.rank, p.incarnation),) if p.ended else ()
+    status = int(number) if how == "exit" else -int(number)
+    return (Died("", Exit(p.role, p.rank, p.pid, status, p.asked)),)
 
 
 def _hello(state: State, p: Process) -> Hello:

@@ -25,9 +25,9 @@ class LateLease:
         """Who would rather have it."""
         return self._lease().preferred()
 
-    def try_take(self, seen: Holding, node: str, address: str) -> Holding | None:
-        """Take it in a new term, where it still says ``seen``; None where another was faster."""
-        return self._lease().try_take(seen, node, address)
+    def try_take(self, seen: Holding, node: str, address: str, least: int = 0) -> Holding | None:
+        """Take it in a new term, beyond ``least``, where it still says ``seen``; None where another was faster."""
+        return self._lease().try_take(seen, node, address, least)
 
     def renew(self, held: Holding) -> Holding | None:
         """Show life: the same with the next beat. None where it is not ours any more."""

@@ -46,8 +46,8 @@ class Lease(Protocol):
     def preferred(self) -> Wish:
         """Who would rather have it."""
 
-    def try_take(self, seen: Holding, node: str, address: str) -> Holding | None:
-        """Take it in a new term, where it still says ``seen``; None where another was faster."""
+    def try_take(self, seen: Holding, node: str, address: str, least: int = 0) -> Holding | None:
+        """Take it in a new term, beyond ``least``, where it still says ``seen``; None where another was faster."""
 
     def renew(self, held: Holding) -> Holding | None:
         """Show life: the same with the next beat. None where it is not ours any more."""

@@ -45,11 +45,11 @@ class FileLease:
         """Who would rather have it; raises LeaseError."""
         return self._read(self._wish, _wished, Wish())
 
-    def try_take(self, seen: Holding, node: str, address: str) -> Holding | None:
+    def try_take(self, seen: Holding, node: str, address: str, least: int = 0) -> Holding | None:
         """Claim the next term and write it down; None where another was faster. Raises LeaseError."""
         began = self._clock()
         # A claim that nothing came of is of an agent that died on its way: the term behind it is the next one.
-        term = max(seen.term, self._claimed) + 1
+        term = max(seen.term, self._claimed, least) + 1
         held = Holding(term, node, address, 1)
         if not self._claim(held):
             self._claimed = term

@@ -22,6 +22,7 @@ from gyrostat_rules.manyranks import compared_in
 from gyrostat_rules.packfile import parse
 from gyrostat_rules.state import State
 
+_NOBODY = "no agent decides for this run, and this one may not begin to yet"
 _CUT_OFF_SECONDS = 15.0  # without a parcel taken: whoever decides cannot be told
 
 
@@ -96,7 +97,7 @@ class Member:
 
     def drain(self, state: State) -> News:
         """What other nodes have forwarded, and which are not heard any more; never waits."""
-        self._beside = digest.is_beside(state)
+        self._beside, self._candidate.least = digest.is_beside(state), state.standing.term
         if state.standing.follows:
             self._intake.drain(self._taken)  # what came while this one led: whoever leads now is sent it
             return News([], {})
@@ -132,9 +133,9 @@ class Member:
             return ""
         if self._clock() - max(self._sender.reached, self._began) < _CUT_OFF_SECONDS:
             return ""
-        if why := post.fault or self._sender.fault:
-            return f"{why}; this node's ranks are watched here all the same"
-        return "" if post.leader else "no agent decides for this run, and this one may not begin to yet"
+        why = post.fault or self._sender.fault
+        why = why or (f"{post.leader} has taken nothing for {_CUT_OFF_SECONDS:.0f} s" if post.leader else _NOBODY)
+        return f"{why}; this node's ranks are watched here all the same"
 
     @property
     def is_told_for(self) -> bool:

@@ -9,11 +9,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from gyrostat.wire import Record
+from gyrostat.wire import Hello, Record
 from gyrostat_agent.cluster.parcel import MOST_ITEMS
-from gyrostat_rules.inputs import Item
+from gyrostat_rules.inputs import AlertTold, Died, Ended, Item
 
 _LOAD = 256  # expert counts weigh as one more item
+_STATED = (Hello, Ended, Died, AlertTold)
 WHOLE = 16 * MOST_ITEMS  # minutes of a node's eight ranks
 
 
@@ -55,9 +56,11 @@ class Outbox:
             self.urgent.set()
 
     def introduce(self, items: Sequence[Item]) -> None:
-        """Another leader: what it must know goes before all that waits."""
+        """Another leader: what it must know goes before all that waits, and stands for what led to it."""
         with self._lock:
             self._first = tuple(items)
+            self._waiting = deque(item for item in self._waiting if not isinstance(item, _STATED))
+            self._weight = sum(map(_weight, self._waiting))
         self.urgent.set()
 
     def clear(self) -> None:

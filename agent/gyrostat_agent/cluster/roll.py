@@ -4,10 +4,11 @@ A node that is not heard has not failed: its agent may be cut off and its traine
 dead, and the one who decides says that it does not see them.
 """
 
+import math
 from collections.abc import Collection, Iterator
 
 from gyrostat_rules.inputs import SourceState, SourceWord
-from gyrostat_rules.standing import NODE
+from gyrostat_rules.standing import HEARD, NODE
 
 SILENT_SECONDS = 12.0  # four signs of life
 
@@ -39,26 +40,26 @@ class Roll:
         self._heard[node] = now
 
     def leave(self, node: str) -> None:
-        """Its agent has ended in order."""
-        self._heard.pop(node, None)
+        """Its agent has ended in order: its ranks, where they go on, are not seen from now on."""
+        self._heard[node] = -math.inf
 
     def words(self, nodes: Collection[str], now: float) -> Iterator[SourceState]:
         """What has changed. ``nodes`` are those that have ranks now: others are missed by nobody."""
-        for node in [n for n in self._told if n not in self._heard]:
-            del self._told[node]
-            yield SourceState(f"{NODE}{node}", SourceWord.FRESH, "its agent has ended")
         for node, at in sorted(self._heard.items()):
             silent = now - at > SILENT_SECONDS
             if silent and node not in nodes:
                 del self._heard[node]
-                if self._told.pop(node, "") == SourceWord.STALE:
-                    yield SourceState(f"{NODE}{node}", SourceWord.FRESH, "no rank is on it any more")
+                if node in self._told:
+                    del self._told[node]
+                    yield SourceState(f"{NODE}{node}", SourceWord.FRESH, "no rank of the run is on it any more")
                 continue
             word = SourceWord.STALE if silent else SourceWord.FRESH
             if self._told.get(node) != word:
                 self._told[node] = word
-                said = f"its agent has not been heard for {SILENT_SECONDS:.0f} s: its ranks are not seen"
-                yield SourceState(f"{NODE}{node}", word, said if silent else "heard")
+                since = "has ended" if at == -math.inf else f"has not been heard for {SILENT_SECONDS:.0f} s"
+                yield SourceState(
+                    f"{NODE}{node}", word, f"its agent {since}: its ranks are not seen" if silent else HEARD
+                )
 
     def forget(self) -> None:
         """This agent decides no more."""

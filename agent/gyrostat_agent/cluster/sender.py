@@ -49,7 +49,7 @@ class Sender:
         self._run, self._node, self._outbox, self._post, self._token = run, node, outbox, post, token
         self._pace, self._clock = pace, clock
         self._life = secrets.token_hex(8)
-        self._number, self._term = 0, 0
+        self._number, self._leader = 0, ""
         self._portion: Portion | None = None
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._live, name="forwarding", daemon=True)
@@ -70,12 +70,12 @@ class Sender:
     def step(self, *, leaves: bool = False) -> bool:
         """Send one parcel; True where it was taken, or there is nobody to send to."""
         post = self._post()
-        if post.term != self._term:  # what was on its way to another may be there: its number is not given again
-            self._portion, self._number, self._term = None, self._number + 1, post.term
         if post.leads or not post.leader or not post.address:
             self.fault = post.fault if not post.leads else ""
             self._outbox.urgent.clear()  # nobody can be told: else the thread would never rest
             return True
+        if post.leader != self._leader:  # what was on its way to another may be there: its number is not given again
+            self._portion, self._number, self._leader = None, self._number + 1, post.leader
         portion = self._portion = self._portion or self._outbox.next()
         parcel = Parcel(
             self._run, self._node, self._life, self._number, post.term, portion.items, portion.introduces, leaves

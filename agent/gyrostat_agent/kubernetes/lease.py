@@ -34,9 +34,9 @@ class KubernetesLease:
         raw = _read(self._get(), _WISHED)
         return Wish(str(raw.get("node", "")), _whole(raw.get("beat")))
 
-    def try_take(self, seen: Holding, node: str, address: str) -> Holding | None:
-        """Take it in a new term, where it still says ``seen``; None where another was faster."""
-        return self._put(seen, Holding(seen.term + 1, node, address, 0))
+    def try_take(self, seen: Holding, node: str, address: str, least: int = 0) -> Holding | None:
+        """Take it in a new term, beyond ``least``, where it still says ``seen``; None where another was faster."""
+        return self._put(seen, Holding(max(seen.term, least) + 1, node, address, 0))
 
     def renew(self, held: Holding) -> Holding | None:
         """Show life: the same with the next beat. None where it is not ours any more."""

@@ -34,12 +34,13 @@ class Reach:
         self._ask()
         return self.store.wish
 
-    def try_take(self, seen: Holding, node: str, address: str) -> Holding | None:
+    def try_take(self, seen: Holding, node: str, address: str, least: int = 0) -> Holding | None:
         self._ask()
         if self.store.holding != seen:
             return None
-        self.store.holding = Holding(seen.term + 1, node, address, 1)
-        self.store.taken.append((seen.term + 1, node))
+        term = max(seen.term, least) + 1
+        self.store.holding = Holding(term, node, address, 1)
+        self.store.taken.append((term, node))
         return self.store.holding
 
     def renew(self, held: Holding) -> Holding | None:

@@ -143,3 +143,9 @@ def test_a_folder_that_is_gone_is_told(root: str) -> None:
             lease.try_take(Holding(), "a", "")
     finally:
         Path(root).chmod(0o700)
+
+
+def test_a_store_that_began_anew_counts_on(root: str) -> None:
+    """The folder was cleaned: whoever knows of term 7 takes the eighth, or nothing it does would ever be allowed."""
+    taken = FileLease(root, "r").try_take(Holding(), "a", "", least=7)
+    assert taken is not None and taken.term == 8

@@ -69,3 +69,12 @@ def test_a_parcel_bears_few_large_records() -> None:
     load = ExpertLoad(61, 1, 256, (7,) * (61 * 256))
     outbox.put((record(s)._replace(load=load), False) for s in range(200))
     assert 10 < len(outbox.next().items) < 100
+
+
+def test_what_an_introduction_states_is_not_told_again_behind_it() -> None:
+    """A death of a life before, told after the Hello of the next one, would make a living rank dead."""
+    outbox = Outbox()
+    outbox.put([(Ended("trainer", 8, "old"), True), (record(1), False), (Ended("trainer", 8, "older"), True)])
+    outbox.introduce([])
+    outbox.done(outbox.next())
+    assert [type(i) for i in outbox.next().items] == [Record] and outbox.waiting == 1

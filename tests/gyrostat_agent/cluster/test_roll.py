@@ -30,8 +30,8 @@ def test_one_that_was_never_heard_is_missed_too() -> None:
     assert said(roll, ONE, 100.0 + SILENT_SECONDS + 1) == [("node node-1", SourceWord.STALE)]
 
 
-def test_whoever_left_or_has_no_ranks_is_missed_by_nobody() -> None:
-    """An orderly end, or ranks that are on another node by now, is no blindness that lasts for ever."""
+def test_whoever_has_no_ranks_is_missed_by_nobody() -> None:
+    """Ranks that ended, or are on another node by now, are no blindness that lasts for ever."""
     roll = Roll()
     roll.hear("node-1", 0.0)
     roll.hear("node-2", 0.0)
@@ -41,3 +41,15 @@ def test_whoever_left_or_has_no_ranks_is_missed_by_nobody() -> None:
     assert said(roll, frozenset({"node-2"}), 20.0) == [("node node-2", SourceWord.STALE)]
     assert said(roll, frozenset(), 21.0) == [("node node-2", SourceWord.FRESH)]
     assert said(roll, frozenset(), 40.0) == []
+
+
+def test_an_agent_that_ends_in_order_leaves_ranks_that_are_not_seen() -> None:
+    """Its trainer goes on: neither dead nor well, from now on and not after a quarter of an hour of silence."""
+    roll = Roll()
+    roll.hear("node-1", 0.0)
+    said(roll, ONE, 1.0)
+    roll.leave("node-1")
+    (word,) = roll.words(ONE, 2.0)
+    assert (word.state, word.detail) == (SourceWord.STALE, "its agent has ended: its ranks are not seen")
+    roll.hear("node-1", 3.0)
+    assert said(roll, ONE, 3.0) == [("node node-1", SourceWord.FRESH)]
