@@ -53,8 +53,8 @@ def test_a_run_is_told_and_its_trace_goes_on_after_a_kill(place: Places, collect
     first = run.agent(*words)
     trainer = run.start(run.trainer_argv(*PAUSED), GYROSTAT_RUN=NAME)
     until(lambda: run.done("gate 22"), "the trainer never came to its gate")
+    until(lambda: any(s.name == "ack trainer/0" for s in collector.spans()), "the answer is not told")
     until(lambda: noted(run) == {newest(run)}, "not all is told")  # else what was on its way is told twice
-    assert any(s.name == "ack trainer/0" for s in collector.spans())
     assert b"hunter2" not in Path(f"/proc/{first.pid}/cmdline").read_bytes()
     first.kill()
     first.wait()

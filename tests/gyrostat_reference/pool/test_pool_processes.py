@@ -72,7 +72,9 @@ def test_workers_do_not_speak_for_the_trainer(
     monkeypatch.setenv("GYROSTAT_RUN_DIR", "/nowhere")
     monkeypatch.setenv("GYROSTAT_REFERENCE_DIE_AT", "step.recorded:1")
     monkeypatch.setenv("MARK_OF_THIS_TEST", "1")
-    environment = Path(f"/proc/{open_pool(1).pids[0]}/environ").read_bytes()
+    place = Path(f"/proc/{open_pool(1).pids[0]}/environ")
+    until(lambda: bool(place.read_bytes()), "the worker has not begun")  # between fork and exec there is none
+    environment = place.read_bytes()
     assert b"MARK_OF_THIS_TEST=" in environment
     assert b"GYROSTAT" not in environment
 
