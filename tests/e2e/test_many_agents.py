@@ -153,6 +153,7 @@ def cable() -> Iterator[tuple[str, str]]:
         yield names
 
 
+@pytest.mark.full  # half a minute of real waiting; the roll and the sender are held by quick tests
 @pytest.mark.skipif(not NAMESPACES, reason="network namespaces need root and the ip command")
 def test_who_is_cut_off_goes_on_and_says_so(cluster: Cluster, cable: tuple[str, str]) -> None:
     """The follower watches its ranks, the leader does not see them; once the cable is mended all that waited comes."""

@@ -1,15 +1,23 @@
 """A run that is only read from its log has a ledger too: beside the checkpoints that --checkpoints names."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from agent_runs import Verdicts
+from supervised_runs import environment
+from test_run_exit import PATIENCE, TRAINER, awaited, entries
 
 from gyrostat_agent import ledgerfile
 from gyrostat_agent.cli.options import builtin, digest_of
+from gyrostat_agent.launch.person import EXIT_PERSON
 from gyrostat_agent.loop import Agent
 from gyrostat_agent.rundir import prepare
 from gyrostat_agent.settings import Settings
+from gyrostat_rules.entries import EntryKind
 
 
 class Watched:
@@ -69,3 +77,39 @@ def test_the_same_agent_goes_on_with_its_own(tmp_path: Path) -> None:
     watched.tell(again, "first", "1.5", 5)
     assert not again.engine.state.settings.distrust and again.engine.state.incident_count == 1
     again.close()
+
+
+def _trained(folder: Path, run: Path, pack: Path) -> tuple[int, list[str], str]:
+    """A trainer that knows nothing of us, and dies of a NaN unless it resumed: status, beginnings, what was said."""
+    options = ["--mode", "act", "--no-approvals", "--rules", str(pack), "--checkpoints", str(folder)]
+    trainer = [sys.executable, "-c", TRAINER, str(folder), "--resume_from_checkpoint", "None"]
+    command = [sys.executable, "-m", "gyrostat_agent", "run", "--listen", "", "--run-dir", str(run), *options, "--"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*command, *trainer], stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment()
+    ) as process:
+        try:
+            awaited(
+                lambda: {e.step for e in entries(run, EntryKind.CHECKPOINT) if e.state == "verified"} >= {10, 20, 30}
+            )
+            out, err = process.communicate("\n", timeout=PATIENCE)
+        finally:
+            process.terminate()
+    return process.returncode, [line for line in out.splitlines() if line.startswith("begins")], err
+
+
+@pytest.mark.full  # the next agent looks around for half a minute of real time before it plans
+def test_a_restart_that_was_spent_stays_spent_on_the_next_node(tmp_path: Path) -> None:
+    """The queue starts the job again with an empty run directory: it does not begin a loop of restarts."""
+    pack, folder = tmp_path / "pack.yaml", tmp_path / "checkpoints"
+    budget = "  - incident: nonfinite\n    budget: {actions: 3, "
+    assert budget in builtin()
+    pack.write_text(builtin().replace(budget, budget.replace("3", "1")))
+    folder.mkdir(mode=0o700)
+    status, began, err = _trained(folder, tmp_path / "first", pack)
+    assert (status, began) == (0, ["begins at 0", "begins at 20"]), err
+    shutil.rmtree(tmp_path / "first")
+
+    status, began, err = _trained(folder, tmp_path / "second", pack)
+    assert (status, began) == (EXIT_PERSON, ["begins at 0"]), err
+    assert "the budget is spent" in err

@@ -123,12 +123,14 @@ class Poisoned:
 
 
 def _lost() -> Any:
-    calls = 0
+    """Returns NaN from step 9 on, until the run has gone back: however long an agent takes to answer."""
+    farthest, gone_back = 0, False
 
-    def reward(completions: list[str], **_: Any) -> list[float]:
-        nonlocal calls
-        calls += 1
-        return [math.nan if 9 <= calls <= 12 else r for r in tiny.digits(completions)]
+    def reward(completions: list[str], trainer_state: Any, **_: Any) -> list[float]:
+        nonlocal farthest, gone_back
+        done = trainer_state.global_step
+        farthest, gone_back = max(farthest, done), gone_back or done < farthest
+        return [math.nan if done >= 8 and not gone_back else r for r in tiny.digits(completions)]
 
     return reward
 

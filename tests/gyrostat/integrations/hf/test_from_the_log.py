@@ -69,7 +69,7 @@ def watched(fault: str, folder: Path) -> Found:
 
 
 def test_nan_weights_are_found_and_the_death_they_lead_to(tmp_path: Path) -> None:
-    """The row after them is not finite, and the next generation raises: one incident, of the cause alone."""
+    """No row shows them; the next generation raises and says so: one incident, of the cause alone."""
     found = watched("nan_weights", tmp_path)
     assert found.status == 1, "as it would have ended"
     assert found.kinds() == ["nonfinite"]

@@ -1,4 +1,4 @@
-"""Whether all weights are finite: of every kind of number, frozen ones, and such as are spread over ranks."""
+"""Whether all weights are finite: of every kind of number, frozen ones, such as are spread over ranks; asked twice."""
 
 import math
 from pathlib import Path
@@ -43,6 +43,42 @@ def test_frozen_weights_are_looked_at_once() -> None:
     assert float(weights.finite()) == 1.0
 
 
+def test_what_nobody_has_written_is_gone_through_once() -> None:
+    """Between two steps the last word is enough; it is seen by a write that leaves no trace, which it does not see."""
+    model = nn.Linear(2, 2)
+    weights = Weights(model, Notices())
+    weights.finite()
+    model.weight.data[0, 0] = math.nan
+    assert float(weights.still()) == 1.0
+    assert float(weights.finite()) == float(weights.still()) == 0.0, "each step's own look sees it all the same"
+
+
+@pytest.mark.parametrize("way", ["in place", "another tensor", "loaded", "by an optimizer"])
+def test_what_was_written_between_two_steps_is_looked_at(way: str) -> None:
+    """A callback of somebody else's, a checkpoint that was loaded: the next step must not build on it unseen."""
+    model = nn.Linear(2, 2)
+    weights = Weights(model, Notices())
+    assert float(weights.finite()) == 1.0
+    bad = torch.full((2, 2), math.nan)
+    with torch.no_grad():
+        if way == "in place":
+            model.weight[1, 1] = math.nan
+        elif way == "another tensor":
+            model.weight.data = bad
+        elif way == "loaded":
+            model.load_state_dict({"weight": bad, "bias": torch.zeros(2)})
+        else:
+            model.weight.grad = bad
+            torch.optim.AdamW(model.parameters()).step()
+    assert float(weights.still()) == 0.0
+
+
+def test_a_model_without_weights_has_no_word() -> None:
+    """Nothing to look at is no fault, asked in either way."""
+    weights = Weights(nn.ReLU(), Notices())
+    assert weights.still() is None and weights.finite() is None
+
+
 def test_weights_that_have_no_norm_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     """The others are looked at; what is not is said once."""
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
@@ -68,8 +104,8 @@ def test_a_sharded_weight_is_looked_at_where_it_lies(tmp_path: Path) -> None:
         told = [weights.finite()]
         with torch.no_grad():
             model[1].weight.to_local()[0, 0] = math.nan
-        told.append(weights.finite())
+        told += [weights.still(), weights.finite()]
         print([float(t) for t in told], {{type(t) for t in told}} == {{torch.Tensor}})
         torch.distributed.destroy_process_group()
     """
-    assert python(script, "env", "PYTHONWARNINGS=ignore").strip() == "[1.0, 0.0] True"
+    assert python(script, "env", "PYTHONWARNINGS=ignore").strip() == "[1.0, 0.0, 0.0] True"

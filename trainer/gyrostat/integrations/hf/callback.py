@@ -14,6 +14,7 @@ from gyrostat.integrations.hf.notices import Notices
 from gyrostat.integrations.hf.steering import Steering
 from gyrostat.integrations.hf.telling import Telling
 from gyrostat.integrations.hf.versions import unfit
+from gyrostat.integrations.hf.weights import Weights
 from gyrostat.telemetry import Telemetry
 from gyrostat.wire.layout import RUN_DIR
 
@@ -91,8 +92,11 @@ class GyrostatCallback:
             units=UNITS,
         )
         trainer, guard = self._trainer, self._guard
-        steering = notices.guard("steering", lambda: Steering(trainer, telemetry, notices=notices, guard=guard))
-        return _Training(telemetry, Telling(self._trainer, telemetry, notices), steering, notices)
+        weights = notices.guard("looking at the weights", lambda: Weights(trainer.model, notices))
+        steering = notices.guard(
+            "steering", lambda: Steering(trainer, telemetry, notices=notices, weights=weights, guard=guard)
+        )
+        return _Training(telemetry, Telling(trainer, telemetry, notices, weights), steering, notices)
 
     def _end(self) -> None:
         """Say goodbye; the last that has put itself before the trainer's methods steps aside first."""

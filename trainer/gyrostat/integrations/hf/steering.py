@@ -32,7 +32,10 @@ _PATIENCE = 10.0  # seconds that a poisoned run waits for an order, once: its ne
 
 
 class Steering:
-    """One training's steering, from ``begin`` to ``end``. ``guard``: False leaves every step to the optimizer."""
+    """One training's steering, from ``begin`` to ``end``. ``guard``: False leaves every step to the optimizer.
+
+    ``weights``: looked at between two steps; those that telling looks at, so that they are gone through once.
+    """
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class Steering:
         telemetry: Telemetry,
         *,
         notices: Notices | None = None,
+        weights: Weights | None = None,
         guard: bool = True,
         patience: float = _PATIENCE,
     ) -> None:
@@ -51,7 +55,7 @@ class Steering:
         self._update = Update(trainer, self._notices)
         self._ranks = _ranks(telemetry.world, trainer.args)
         self._guard = self._guarding() if guard else None
-        self._weights = Weights(trainer.model, self._notices)
+        self._weights = weights
         self._knobs = tuple(offered(trainer, self._scale, self._bonus))
         self._procedures = Procedures(trainer, self._knobs, self._feed, self._epochs, self._went_back)
         self._control: Control | None = None
@@ -151,7 +155,7 @@ class Steering:
 
     def _look(self, state: Any) -> None:
         """Are the weights finite, and were the last steps? All ranks come to one answer, and wait together."""
-        found = self._weights.finite()
+        found = self._weights.still() if self._weights is not None else None
         finite = found is None or float(found) > 0
         wrong = float(not finite or self._skipped > 1)
         if self._ranks is not None:

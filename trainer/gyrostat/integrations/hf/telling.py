@@ -21,13 +21,13 @@ from gyrostat.telemetry import Telemetry
 class Telling:
     """One training's telling, from ``begin`` to ``end``."""
 
-    def __init__(self, trainer: Any, telemetry: Telemetry, notices: Notices) -> None:
+    def __init__(self, trainer: Any, telemetry: Telemetry, notices: Notices, weights: Weights | None) -> None:
         self._trainer, self._telemetry, self._notices = trainer, telemetry, notices
+        self._weights = weights
         self._replacements = Replacements()
         self.update = Update(trainer, notices)
         self._metrics = Metrics(trainer)
         self._rewards = Rewards(trainer, notices)
-        self._weights: Weights | None = None
         self._load: ExpertLoad | None = None
         self._told: set[str] = set()
         self._rate: Any = None
@@ -41,7 +41,6 @@ class Telling:
         guard("watching reward functions", lambda: self._rewards.watch(self._replacements))
         guard("watching routers", self._watch_routers)
         guard("timing checkpoints", self._time_checkpoints)
-        self._weights = guard("looking at the weights", lambda: Weights(self._trainer.model, self._notices))
         finite = self._finite(frozen_too=True)
         if finite is not None:
             self._telemetry.record(state.global_step, params_finite=finite)

@@ -2,6 +2,8 @@
 
 One pass over the weights by ``torch._foreach_norm``: a norm is finite where all it is made of is. Of a sharded
 model (FSDP, DeepSpeed) each rank looks at its own part, so no collective is added. torch comes in with the model.
+Who asks between two steps is told what the end of the step before found, where nothing has been written since. Not
+promised: that ``still`` sees what is written past autograd's counters, by ``.data`` or a kernel; ``finite`` does.
 """
 
 import math
@@ -20,12 +22,33 @@ class Weights:
         self._trained = [p for p in self._all if p.requires_grad]
         self._notices = notices
         self._unread: set[Any] = set()  # kinds of number that torch has no norm of
+        self._found: Any = None  # by the last look at what is trained
+        self._marks: tuple[tuple[int, int], ...] | None = None  # how the weights stood then
 
     def finite(self, *, frozen_too: bool = False) -> Any:
         """1.0 or 0.0 as a tensor on the first parameter's device; None where there is none that could be read."""
+        if frozen_too:
+            return self._pass_over(self._all)
+        self._marks, self._found = self._stand(), self._pass_over(self._trained)
+        return self._found
+
+    def still(self) -> Any:
+        """What ``finite`` found last, where no weight has been written since as far as can be told; else it looks."""
+        return self._found if self._marks is not None and self._marks == self._stand() else self.finite()
+
+    def _stand(self) -> tuple[tuple[int, int], ...] | None:
+        """Where each weight lies and how often it was written; None where a shard's writes are not counted."""
+        if any(_local(p) is not p for p in self._trained):
+            return None
+        try:
+            return tuple((p.data_ptr(), p._version) for p in self._trained)
+        except RuntimeError:  # an inference tensor counts nothing
+            return None
+
+    def _pass_over(self, parameters: Iterable[Any]) -> Any:
         torch = sys.modules["torch"]
         with torch.no_grad():
-            groups = _groups(self._all if frozen_too else self._trained)
+            groups = _groups(parameters)
             found = [f for kind, tensors in groups.items() if (f := self._look(torch, kind, tensors)) is not None]
             if not found:
                 return None
