@@ -9,7 +9,7 @@ import pytest
 from chaos_schedules import by_chance
 from chaos_world import World
 
-_CI, _FULL = 500, 20_000
+_CI, _FULL = 300, 20_000
 _CHUNKS = 20
 
 

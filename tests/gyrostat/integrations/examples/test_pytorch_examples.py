@@ -59,7 +59,9 @@ def test_ten_lines_watch_a_plain_loop(run: Path) -> None:
     assert [told[step]["step_applied"] for step in (29, 30, 31)] == [1.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize("sharded", [[], ["--fsdp"]], ids=["ddp", "fsdp2"])
+@pytest.mark.parametrize(
+    "sharded", [pytest.param([], id="ddp", marks=pytest.mark.full), pytest.param(["--fsdp"], id="fsdp2")]
+)
 def test_ranks_act_as_one(run: Path, sharded: list[str]) -> None:
     """One rank's bad batch makes both skip, a knob turns and a stop comes at the same step of both."""
     process = _start(run, *TORCHRUN, *sharded, "--steps", "100000")
