@@ -108,7 +108,10 @@ def test_what_could_not_be_told_is_told_when_it_can_be(bench: Bench) -> None:
         assert ids(collector) == [one.id for one in mended()] and len(named_spans(collector)) == WHOLE
         until(lambda: len(times_of(collector)) > 3, "metrics of meanwhile are not delivered")
         assert times_of(collector) == sorted(set(times_of(collector)))
-    assert len(bench.said) == 6 and sum("is not told" in line for line in bench.said) == 3
+    told = {line.rpartition(" of ")[2].partition(":")[0] for line in bench.said[:3]}
+    assert told == {"metrics", "logs", "traces"} and all("is not told" in line for line in bench.said[:3])
+    # A post that meets the collector as it begins may fail once more, and is said again; the last word is well.
+    assert bench.said[-1].endswith(" again") and sum(line.endswith(" again") for line in bench.said) >= 3
 
 
 def times_of(collector: Collector) -> list[int]:
